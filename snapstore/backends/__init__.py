@@ -1,0 +1,1 @@
+"""One package per store type: capture, install, scan."""

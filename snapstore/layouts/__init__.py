@@ -1,0 +1,1 @@
+"""Where applications keep their stores and offsets."""

@@ -1,0 +1,43 @@
+"""What an operation tells while it works."""
+
+from typing import Literal
+
+import msgspec
+
+from snapstore.model.identity import StoreId
+
+Stage = Literal["hash", "upload", "download", "verify", "replay"]
+
+
+class StoreStarted(msgspec.Struct, frozen=True, kw_only=True):
+    """Work on one store began; ``total`` is in ``unit``, None where it cannot be known yet."""
+
+    store: StoreId
+    stage: Stage
+    total: int | None
+    unit: Literal["bytes", "records"] = "bytes"
+
+
+class Advanced(msgspec.Struct, frozen=True, kw_only=True):
+    """``amount`` more bytes or records of that store are done."""
+
+    store: StoreId
+    stage: Stage
+    amount: int
+
+
+class StoreFinished(msgspec.Struct, frozen=True, kw_only=True):
+    """Work on one store ended; ``outcome`` is a sentence."""
+
+    store: StoreId
+    outcome: str
+    ok: bool
+
+
+class Noted(msgspec.Struct, frozen=True, kw_only=True):
+    """Something that the operator should know although the work goes on."""
+
+    message: str
+
+
+Event = StoreStarted | Advanced | StoreFinished | Noted

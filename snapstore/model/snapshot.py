@@ -1,0 +1,119 @@
+"""A snapshot as the repository keeps it."""
+
+from datetime import datetime
+from typing import Literal
+
+import msgspec
+
+from snapstore.model.identity import StoreId
+from snapstore.model.store import ChangelogPosition
+
+FORMAT = 1
+
+Source = Literal["closed", "running", "changelog"]
+
+
+class FileEntry(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
+    """One file of a manifest.
+
+    ``name`` is relative to the task directory. ``sha256`` is of the content, in hex. The bytes are
+    in the blob called ``blob`` (the same hash, or ``<sha256>.<run>`` where that name was swept),
+    or in ``inline``; exactly one of the two is given.
+    """
+
+    name: str
+    size: int
+    mode: int
+    sha256: str
+    blob: str | None = None
+    inline: bytes | None = None
+
+
+class RecordMark(msgspec.Struct, frozen=True, kw_only=True):
+    """A record seen in the log, to be recognised later. Times in milliseconds since 1970."""
+
+    offset: int
+    leader_epoch: int | None = None
+    timestamp_ms: int | None = None
+    sha256: str | None = None
+
+
+class Fence(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
+    """What must still be true of one changelog partition for the snapshot to be replayed on.
+
+    ``applied`` is the record at the applied offset; ``end_offset`` and ``last`` were read after the
+    capture. ``behind_since`` is T0: a wall time at which the log's end was known to be at or below
+    the resume offset. None means not known, and never counts as safe.
+    """
+
+    cluster_id: str
+    topic_id: str
+    partition_count: int
+    end_offset: int
+    applied: RecordMark | None = None
+    last: RecordMark | None = None
+    end_leader_epoch: int | None = None
+    behind_since: datetime | None = None
+    delete_retention_ms: int | None = None
+    cleanup_policy: str = ""
+
+
+class Position(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
+    """One changelog partition of a snapshot with the fence taken there, if Kafka was configured."""
+
+    position: ChangelogPosition
+    fence: Fence | None = None
+
+
+class Description(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
+    """What a snapshot is of, and how it was made.
+
+    ``positions`` is empty for a store without a changelog. ``databases`` are the folders, relative
+    to the task directory, that hold one RocksDB each.
+    """
+
+    store: StoreId
+    layout: str
+    backend: str
+    store_type: str
+    generation: str
+    root: str
+    databases: tuple[str, ...]
+    positions: tuple[Position, ...]
+    captured_at: datetime
+    source: Source
+    instance: str
+    run: str
+    writer: str
+    tags: dict[str, str] = {}
+
+    @property
+    def applied_offset(self) -> int | None:
+        """Of the only position; None where the store has none or several."""
+        if len(self.positions) != 1:
+            return None
+        return self.positions[0].position.applied_offset
+
+
+class Manifest(msgspec.Struct, frozen=True, kw_only=True):
+    """All files of one capture. The hash of its encoding is the snapshot's id."""
+
+    format: int
+    description: Description
+    files: tuple[FileEntry, ...]
+
+
+class Snapshot(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
+    """A catalog entry: a manifest that was published.
+
+    ``size_bytes`` counts all files; ``new_bytes`` and ``new_files`` count what the repository
+    lacked before.
+    """
+
+    format: int
+    id: str
+    description: Description
+    files: int
+    size_bytes: int
+    new_files: int
+    new_bytes: int

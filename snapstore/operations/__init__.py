@@ -1,0 +1,1 @@
+"""The verbs: each plans with a pure function and carries the plan out."""

@@ -1,0 +1,237 @@
+"""What the parts promise each other.
+
+Adapters implement these protocols; operations know nothing else of them.
+"""
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import AbstractContextManager
+from datetime import datetime
+from pathlib import Path
+from typing import Protocol
+
+import msgspec
+
+from snapstore.model.report import Event
+from snapstore.model.snapshot import Description
+from snapstore.model.store import ByteSource, CapturedFile, ChangelogPosition, StoreLocation
+
+Listener = Callable[[Event], None]
+Clock = Callable[[], datetime]
+
+
+class ObjectStat(msgspec.Struct, frozen=True, kw_only=True):
+    """An object without its bytes. ``modified_at`` is by the storage's own clock."""
+
+    key: str
+    size: int
+    modified_at: datetime
+    storage_class: str | None = None
+
+
+class UnfinishedUpload(msgspec.Struct, frozen=True, kw_only=True):
+    """Bytes of an upload that was never completed."""
+
+    key: str
+    upload_id: str
+    started_at: datetime
+
+
+class ObjectStorage(Protocol):
+    """Bytes by key. Keys are relative to the repository's URL and hold only safe characters.
+
+    Every method may raise StorageError (retryable) or CredentialsError (not); both after the
+    storage's own retries. Methods are safe to call from several threads.
+    """
+
+    url: str
+
+    def put(self, key: str, body: bytes, *, if_absent: bool = False) -> None:
+        """Store ``body`` whole, or not at all.
+
+        With ``if_absent``, raises ObjectExistsError and changes nothing when the key is taken; of
+        several that race for one key exactly one succeeds.
+        """
+        ...
+
+    def put_file(self, key: str, source: ByteSource, *, sha256: str) -> bool:
+        """Store a content-named file unless its key is taken; True if it was stored.
+
+        ``sha256`` is the hex hash of the whole source; the storage checks what arrives against it.
+        Raises CaptureError when the source ends early.
+        """
+        ...
+
+    def get(self, key: str, *, limit_bytes: int) -> bytes:
+        """Return the object whole.
+
+        Raises ObjectNotFoundError, or ManifestInvalidError when it is larger than ``limit_bytes``.
+        """
+        ...
+
+    def read(self, key: str, *, start: int, stop: int) -> Iterator[bytes]:
+        """Yield the bytes from ``start`` to before ``stop``, in order; short reads are resumed.
+
+        Raises ObjectNotFoundError, or StorageError when they cannot be had in full.
+        """
+        ...
+
+    def stat(self, key: str) -> ObjectStat | None:
+        """Return the object's facts, or None when the key is free."""
+        ...
+
+    def list(self, prefix: str, *, start_after: str = "") -> Iterator[ObjectStat]:
+        """Yield all objects whose key begins with ``prefix``, sorted by key."""
+        ...
+
+    def delete(self, keys: Sequence[str]) -> None:
+        """Remove objects; a key that is free already is no error.
+
+        Tries every key; raises StorageError with ``failed`` (the keys) when some would not go.
+        """
+        ...
+
+    def unfinished_uploads(self) -> Iterator[UnfinishedUpload]:
+        """Yield the uploads below this URL that were begun and never completed."""
+        ...
+
+    def abort_upload(self, upload: UnfinishedUpload) -> None: ...
+
+    def close(self) -> None: ...
+
+
+class StoreView(Protocol):
+    """Read-only sight of the databases of one store, as one moment left them."""
+
+    @property
+    def databases(self) -> tuple[str, ...]:
+        """Folders relative to the task directory, each one database; sorted."""
+        ...
+
+    def families(self, database: str) -> tuple[str, ...]:
+        """Names of the column families (one called ``default`` where the store has none)."""
+        ...
+
+    def entries(self, database: str, family: str) -> Mapping[bytes, bytes]:
+        """All of one small family. Raises SourceDamagedError when a block cannot be read."""
+        ...
+
+    def scan(self, database: str, family: str) -> Iterator[tuple[bytes, bytes]]:
+        """Every pair in key order; raises SourceDamagedError at a block that cannot be read."""
+        ...
+
+
+class Capture(Protocol):
+    """The files of one store, held still while they are read. ``view`` sees the same bytes."""
+
+    @property
+    def files(self) -> tuple[CapturedFile, ...]:
+        """Those that may die first come first."""
+        ...
+
+    @property
+    def view(self) -> StoreView: ...
+
+    def release(self, file: CapturedFile) -> None:
+        """The file's bytes are stored: let go of them."""
+        ...
+
+
+class StoreBackend(Protocol):
+    """Knows one store type."""
+
+    name: str
+
+    def capture(self, location: StoreLocation) -> AbstractContextManager[Capture]:
+        """Hold the store still and verify that it opens; leaving frees everything.
+
+        Raises StoreChangedError (try again), SourceDamagedError, or StoreNotFoundError when there
+        is nothing to capture. The source is only read.
+        """
+        ...
+
+    def open_view(self, task_dir: Path, root: str) -> AbstractContextManager[StoreView]:
+        """Open a store that nobody writes to, for reading; its folder is left as it was."""
+        ...
+
+    def write_entries(
+        self, database: Path, family: str, entries: Mapping[bytes, bytes | None]
+    ) -> None:
+        """Put (None: delete) entries of one family and make them durable in the files.
+
+        Only for databases that snapstore itself has staged; no other table is rewritten.
+        """
+        ...
+
+
+class FileNote(msgspec.Struct, frozen=True, kw_only=True):
+    """A file, relative to the task directory, to be written (None: removed) at a restore."""
+
+    name: str
+    content: bytes | None
+
+
+class FamilyNote(msgspec.Struct, frozen=True, kw_only=True):
+    """Entries to be flushed into a column family of a staged database."""
+
+    database: str
+    family: str
+    entries: Mapping[bytes, bytes | None]
+
+
+Note = FileNote | FamilyNote
+
+
+class Discovery(msgspec.Struct, frozen=True, kw_only=True):
+    """What a layout found. ``notes`` are sentences on what was skipped, and why."""
+
+    locations: tuple[StoreLocation, ...]
+    notes: tuple[str, ...] = ()
+
+
+class Layout(Protocol):
+    """Knows folders: finds stores, reads and notes their offsets, says if the application runs."""
+
+    name: str
+
+    def discover(self, state_dir: Path, application: str | None = None) -> Discovery:
+        """Find the stores below ``state_dir`` by reading only."""
+        ...
+
+    def in_use(self, location: StoreLocation) -> bool:
+        """Whether an application has the directory open; takes no lock and drops none."""
+        ...
+
+    def noted_offsets(self, location: StoreLocation) -> bytes | None:
+        """Offsets that lie in a file beside the store; read *before* the capture."""
+        ...
+
+    def positions(
+        self, location: StoreLocation, noted: bytes | None, view: StoreView, *, running: bool
+    ) -> tuple[ChangelogPosition, ...]:
+        """Decide which offsets the captured files hold: never newer than the files.
+
+        Empty for a store without a changelog. Raises UnknownOffsetError when the files do not say,
+        ExactlyOnceHotError when they may hold writes that abort.
+        """
+        ...
+
+    def task_dir(self, target: Path, description: Description) -> Path:
+        """Where the task of that snapshot belongs below a state directory."""
+        ...
+
+    def notes(
+        self, task_dir: Path, restored: Sequence[Description], views: Sequence[StoreView]
+    ) -> tuple[Note, ...]:
+        """Plan how the offsets of the restored stores are noted in a staged task directory.
+
+        ``task_dir`` already holds the other stores' files; their offsets are kept, and none is
+        noted for a store whose files are not there.
+        """
+        ...
+
+    def hold(self, target: Path, description: Description) -> AbstractContextManager[None]:
+        """Keep the application from starting while its directory is changed.
+
+        Raises StoreInUseError when it runs.
+        """
+        ...

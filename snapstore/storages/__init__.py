@@ -1,0 +1,1 @@
+"""Bytes by key: one module per kind of storage."""

@@ -1,0 +1,1 @@
+"""Contract suites and fault injection for authors of storages, backends and layouts."""
