@@ -1,0 +1,209 @@
+"""Configuration: what wins, what is refused, and what is never shown."""
+
+from collections.abc import Mapping
+from datetime import timedelta
+from pathlib import Path
+
+import msgspec
+import pytest
+
+from snapstore.config import ENVIRONMENT, Config, load_config
+from snapstore.config.schema import Sections
+from snapstore.config.show import HIDDEN, settings
+from snapstore.errors import ConfigError
+
+EXAMPLE = Path(__file__).parent.parent / "config" / "snapstore.yaml"
+
+
+def load(
+    tmp_path: Path, text: str, env: Mapping[str, str] | None = None, **overrides: str
+) -> Config:
+    file = tmp_path / "given.yaml"
+    file.write_text(text)
+    dotted = {key.replace("__", "."): (value, key) for key, value in overrides.items()}
+    return load_config(file, env=env or {}, overrides=dotted)
+
+
+def refusal(tmp_path: Path, text: str, env: Mapping[str, str] | None = None) -> ConfigError:
+    with pytest.raises(ConfigError) as caught:
+        load(tmp_path, text, env)
+    return caught.value
+
+
+def test_without_a_file_and_environment_everything_is_the_default(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    config = load_config(env={})
+    assert config.sections == Sections()
+    assert config.path is None
+    assert config.origin("repository.url") == "default"
+
+
+def test_option_wins_over_environment_over_file_over_default(tmp_path: Path) -> None:
+    text = "repository: {url: /file}\nstate: {dir: /file, application: file}"
+    env = {"SNAPSTORE_STATE_DIR": "/env", "SNAPSTORE_APPLICATION": "env"}
+    config = load(tmp_path, text, env, state__application="option")
+    assert config.repository.url == "/file"
+    assert config.state.dir == "/env"
+    assert config.state.application == "option"
+    assert config.state.layout == "kafka-streams"
+    assert config.origin("repository.url") == str(tmp_path / "given.yaml")
+    assert config.origin("state.dir") == "environment SNAPSTORE_STATE_DIR"
+    assert config.origin("state.application") == "option state__application"
+    assert config.origin("state.layout") == "default"
+
+
+@pytest.mark.parametrize(("variable", "key"), ENVIRONMENT.items())
+def test_every_variable_sets_its_key(variable: str, key: str) -> None:
+    config = load_config(env={variable: "plain"})
+    section, _, name = key.partition(".")
+    assert getattr(getattr(config, section), name) == "plain"
+
+
+def test_an_empty_variable_counts_as_unset() -> None:
+    assert load_config(env={"SNAPSTORE_REPOSITORY": ""}).repository.url is None
+
+
+def test_files_are_searched_in_order_and_not_merged(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    home = tmp_path / "home"
+    (home / ".config/snapstore").mkdir(parents=True)
+    (home / ".config/snapstore/config.yaml").write_text("state: {application: home}")
+    (tmp_path / "other.yaml").write_text("state: {dir: /other}")
+    monkeypatch.chdir(tmp_path)
+    env = {"HOME": str(home)}
+    assert load_config(env=env).state.application == "home"
+    (tmp_path / "snapstore.yaml").write_text("state: {application: here}")
+    assert load_config(env=env).state.application == "here"
+    env["SNAPSTORE_CONFIG"] = str(tmp_path / "other.yaml")
+    assert load_config(env=env).state.application is None
+    assert load_config(tmp_path / "snapstore.yaml", env=env).state.application == "here"
+
+
+def test_a_file_that_was_named_must_exist(tmp_path: Path) -> None:
+    with pytest.raises(ConfigError, match="no configuration file"):
+        load_config(env={"SNAPSTORE_CONFIG": str(tmp_path / "gone.yaml")})
+    with pytest.raises(ConfigError, match="no configuration file"):
+        load_config(tmp_path / "gone.yaml", env={})
+
+
+def test_sizes_and_durations_are_parsed_once(tmp_path: Path) -> None:
+    text = """
+transfer: {limit_rate: 10MiB/s}
+capture: {min_free: 1.5GB}
+retention: {keep_within: 7d, grace: 1h30m}
+"""
+    config = load(tmp_path, text)
+    assert config.transfer.limit_rate == 10 << 20
+    assert config.capture.min_free == 1_500_000_000
+    assert config.retention.keep_within == timedelta(days=7)
+    assert config.retention.grace == timedelta(minutes=90)
+
+
+def test_references_to_variables_are_expanded(tmp_path: Path) -> None:
+    text = "kafka: {properties: {sasl.password: '${PW}', other: '$${PW} and $5'}}"
+    config = load(tmp_path, text, {"PW": "pa${x}ss"})
+    assert config.kafka.properties == {"sasl.password": "pa${x}ss", "other": "${PW} and $5"}
+
+
+@pytest.mark.parametrize(
+    ("text", "message", "hint"),
+    [
+        ("repositry: {url: /x}", "repositry: unknown key", "did you mean repository?"),
+        ("transfer: {paralel: 3}", "transfer.paralel: unknown key", "did you mean parallel?"),
+        ("stores: {a: {change-log: t}}", "stores.a.change-log: unknown key", "changelog"),
+        ("transfer: {parallel: many}", "transfer.parallel: expected int, got str", None),
+        ("transfer: {parallel: 0}", "transfer.parallel: expected int >= 1", None),
+        ("transfer: {limit_rate: 64M}", "transfer.limit_rate: not a size: '64M'", None),
+        ("retention: {grace: 90}", "retention.grace: expected a duration, got 90", "90s"),
+        ("retention: {grace: soon}", "retention.grace: not a duration: 'soon'", None),
+        ("state: {application: 12}", "state.application: expected a text, got 12", '"12"'),
+        ("state: {guarantee: maybe}", "state.guarantee: invalid enum value 'maybe'", None),
+        ("state: [a]", "state: expected a mapping, got a list", None),
+        ("- a", "holds no mapping", "repository:"),
+        ("state: {dir: '${NOPE}'}", "state.dir: the environment variable NOPE is not set", None),
+        ("state: {dir: '${a b}'}", "is not the name of a variable", "$${"),
+        ("state: {dir: a}\nstate: {dir: b}", "line 2: the key 'state' is there twice", None),
+        ("1: a", "line 1: the key 1 is not a text", None),
+        ("a: &x [1]\nb: *x", "line 2: aliases are not supported", None),
+        ("a: " + "[" * 40, "nested more than 16 deep", None),
+        ("a: [1", "line 1: expected ',' or ']'", None),
+        ("a: !!python/object/apply:os.getcwd []", "could not determine a constructor", None),
+        ("a: \x00", "special characters are not allowed", None),
+    ],
+)
+def test_a_bad_file_is_refused_with_the_place(
+    tmp_path: Path, text: str, message: str, hint: str | None
+) -> None:
+    error = refusal(tmp_path, text)
+    assert message in error.message
+    assert (hint is None) or (error.hint is not None and hint in error.hint)
+
+
+def test_a_bad_value_says_who_set_it(tmp_path: Path) -> None:
+    with pytest.raises(ConfigError) as caught:
+        load_config(env={}, overrides={"transfer.limit_rate": ("fast", "--limit-rate")})
+    assert caught.value.facts["origin"] == "option --limit-rate"
+    assert refusal(tmp_path, "transfer: {parallel: x}").facts["origin"] == str(
+        tmp_path / "given.yaml"
+    )
+
+
+def test_a_file_that_is_not_yaml_at_all_is_refused(tmp_path: Path) -> None:
+    file = tmp_path / "given.yaml"
+    file.write_bytes(b"\xff\xfe\xfa\x80")
+    with pytest.raises(ConfigError, match=r"given\.yaml"):
+        load_config(file, env={})
+    file.write_bytes(b"# " + b"x" * (1 << 20))
+    with pytest.raises(ConfigError, match="larger than"):
+        load_config(file, env={})
+
+
+def test_secrets_are_not_shown(tmp_path: Path) -> None:
+    text = """
+repository: {url: "https://ann:hunter2@host/path", options: {secret_access_key: hunter2}}
+kafka:
+  bootstrap: "kafka:9092"
+  properties:
+    sasl.password: hunter2
+    sasl.jaas.config: hunter2
+    ssl.key.password: hunter2
+    sasl.oauthbearer.client.secret: hunter2
+    sasl.mechanism: PLAIN
+"""
+    shown = {setting.key: setting.value for setting in settings(load(tmp_path, text))}
+    assert "hunter2" not in str(shown)
+    assert shown["kafka.properties.sasl.password"] == HIDDEN
+    assert shown["kafka.properties.sasl.mechanism"] == "PLAIN"
+    assert shown["repository.url"] == f"https://{HIDDEN}@host/path"
+
+
+def test_every_setting_is_listed_with_its_origin(tmp_path: Path) -> None:
+    listed = settings(load(tmp_path, "retention: {keep_within: 36h}"))
+    by_key = {setting.key: setting for setting in listed}
+    assert by_key["retention.keep_within"].value == "1d12h"
+    assert by_key["retention.keep_within"].origin == str(tmp_path / "given.yaml")
+    assert by_key["transfer.parallel"].value == Sections().transfer.parallel
+    assert by_key["transfer.parallel"].origin == "default"
+
+
+def field_names(struct: type[msgspec.Struct]) -> set[str]:
+    names = set()
+    for field in msgspec.structs.fields(struct):
+        names.add(field.encode_name)
+        inner = field.type
+        if isinstance(inner, type) and issubclass(inner, msgspec.Struct):
+            names |= field_names(inner)
+    return names
+
+
+def test_the_example_file_loads_and_names_every_key() -> None:
+    config = load_config(EXAMPLE, env={})
+    assert config.repository.url
+    text = EXAMPLE.read_text()
+    from snapstore.config.schema import StoreConfig
+
+    for name in field_names(Sections) | field_names(StoreConfig):
+        assert f"{name}:" in text, f"{name} is not in {EXAMPLE.name}"
