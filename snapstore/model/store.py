@@ -88,12 +88,17 @@ class DescriptorSource:
 
 
 class FileIdentity(msgspec.Struct, frozen=True):
-    """What a hash may be remembered by: valid as long as none of the four has changed."""
+    """What a hash may be remembered by: valid as long as none of them has changed.
+
+    ``ctime_ns`` catches what the others cannot: other bytes of the same length under a modification
+    time that was set back.
+    """
 
     device: int
     inode: int
     size: int
     mtime_ns: int
+    ctime_ns: int = 0
 
 
 class CapturedFile(msgspec.Struct, frozen=True, kw_only=True):

@@ -1,0 +1,70 @@
+"""The format: what a repository holds, key by key.
+
+    snapstore.json                                   the marker
+    blobs/<2 hex>/<sha256>                           bytes, named by their SHA-256
+    blobs/<2 hex>/<sha256>.<run>                     the same, stored anew by that run
+    manifests/<2 hex>/<snapshot id>.json.zst         the files of one snapshot
+    catalog/<application>/<task>/<store>/<order>-<time>-<snapshot id>.json
+    pins/<snapshot id>                               this snapshot is kept by all retention
+    condemned/<2 hex>/<blob name>                    this blob is to be deleted
+    leases/...                                       short-lived marks of exclusive work
+
+A repository is whatever lies below one URL (``file:///...``, ``s3://bucket/prefix``), and nothing
+else may lie there. No object is ever rewritten. Keys are relative, never begin with ``/`` and hold
+no ``//``. Names that people gave are percent-encoded UTF-8, one name one part: letters, digits,
+``.``, ``_`` and ``-`` stay as they are, all else becomes ``%XX`` (upper case), ``.`` and ``..``
+become ``%2E`` and ``%2E%2E``. Every listing uses a prefix that ends in ``/``.
+
+JSON is UTF-8 without blanks, its fields sorted, times in RFC 3339 UTC, bytes in base64. Each
+document carries ``format``, now 1. A reader refuses a higher one and passes over fields that it
+does not know.
+
+**Marker.** ``id`` (32 hex digits, chosen at random) names the repository wherever it is moved.
+``uploads`` is ``checked_by_storage`` or ``read_back``: who proves that bytes arrived as sent. A run
+that took longer than ``longest_run_s`` publishes nothing, so a sweep that waits longer knows that
+whoever could not see its marks has ended.
+
+**Blobs** hold the content of one file as it is: not compressed, so that a table is shared between
+snapshots, stores and applications. A reader checks the hash.
+
+**Manifests** are zstd-compressed JSON. The SHA-256 of the JSON, before compression, is the snapshot
+id. ``description`` says what it is of and how it was captured; ``files`` lists name (relative to
+the task directory), size, mode, ``sha256``, and either ``blob``, the name of the blob, or
+``inline``, the bytes of a small file.
+
+**Catalog entries** are the description again, with sizes, so that most questions need no manifest.
+In the key, ``<order>`` is the applied offset in 20 digits; for a store with several changelog
+partitions the sum of their applied offsets followed by ``x`` and their number (it grows with the
+store; it is no offset); for a store without a changelog ``none``, filled up with ``-`` to 20.
+``<time>`` is the capture time, ``20260504T120000.000Z``. The newest snapshot is the one with the
+highest order, then the latest time: clocks differ and go back, a changelog does not.
+
+**Writing.** Blobs, manifest, catalog entry, in this order, each with put-if-absent. The entry is
+the commit: before it there is no snapshot, only bytes that nothing names. Two writers never want
+the same entry, because the id covers run and capture time.
+
+**Deleting.** A snapshot goes with its entry. Bytes go in two phases: a sweep marks a blob that no
+manifest of the catalog names by putting ``condemned/<2>/<name>``; a later one, more than
+``longest_run_s`` after, reads the catalog afresh and deletes the blob if it is still
+unnamed. A condemned name is dead: a writer that finds the mark stores the bytes as
+``<sha256>.<run>``.
+"""
+
+from snapstore.repository.blobs import BlobWriter, StoredBlob, read_blob
+from snapstore.repository.catalog import Catalog, Listing
+from snapstore.repository.hash_cache import HashCache
+from snapstore.repository.manifests import Manifests
+from snapstore.repository.marker import Marker
+from snapstore.repository.repository import Repository
+
+__all__ = [
+    "BlobWriter",
+    "Catalog",
+    "HashCache",
+    "Listing",
+    "Manifests",
+    "Marker",
+    "Repository",
+    "StoredBlob",
+    "read_blob",
+]

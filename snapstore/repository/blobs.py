@@ -1,0 +1,116 @@
+"""Blobs: immutable bytes by the hash of their content."""
+
+import hashlib
+import threading
+from collections.abc import Iterable, Iterator, Mapping
+
+import msgspec
+
+from snapstore.errors import BlobCorruptError, BlobMissingError, ConfigError, ObjectNotFoundError
+from snapstore.model.store import ByteSource
+from snapstore.ports import ObjectStorage
+from snapstore.repository import keys
+
+
+class StoredBlob(msgspec.Struct, frozen=True):
+    """Where bytes are in the repository; ``new`` if they were sent there just now."""
+
+    name: str
+    new: bool
+
+
+class BlobWriter:
+    """Puts the files of one run, each content once; safe for several threads.
+
+    ``condemned`` are the names that were marked for deletion when the run began: they are dead, so
+    their bytes are stored anew as ``<sha256>.<run>``. With ``read_back`` the storage is not
+    believed: what was sent is read again and compared.
+    """
+
+    def __init__(
+        self, storage: ObjectStorage, *, run: str, read_back: bool, condemned: frozenset[str]
+    ) -> None:
+        if not keys.is_blob_name(f"{'0' * 64}.{run}"):
+            raise ConfigError(f"not the id of a run: {run!r}", run=run)
+        self._storage = storage
+        self._run = run
+        self._read_back = read_back
+        self._condemned = condemned
+        self._names: dict[str, str] = {}
+        self._guards: dict[str, threading.Lock] = {}
+        self._lock = threading.Lock()
+
+    def put(self, source: ByteSource, sha256: str, known: Mapping[str, str]) -> StoredBlob:
+        """Make sure that the repository holds the source's bytes.
+
+        ``known`` maps hashes to blobs that a listed snapshot names, so that are surely there.
+        Raises CaptureError when the source ends early, BlobCorruptError when the storage holds
+        something else than what was sent.
+        """
+        name = known.get(sha256)
+        if name is not None and name not in self._condemned:
+            return StoredBlob(name, new=False)
+        with self._lock:
+            guard = self._guards.setdefault(sha256, threading.Lock())
+        with guard:
+            name = self._names.get(sha256)
+            if name is not None:
+                return StoredBlob(name, new=False)
+            stored = self._put(source, sha256)
+            self._names[sha256] = stored.name
+        return stored
+
+    def missing(self, names: Iterable[str]) -> list[str]:
+        """Return which of those blobs are not there (any more), by asking for each."""
+        return [name for name in names if self._storage.stat(keys.blob(name)) is None]
+
+    def _put(self, source: ByteSource, sha256: str) -> StoredBlob:
+        if sha256 not in self._condemned:
+            try:
+                if self._storage.put_file(keys.blob(sha256), source, sha256=sha256):
+                    return self._sent(sha256, source.size, sha256)
+                sound = self._reads_as(sha256, source.size, sha256)
+            except BlobCorruptError:
+                sound = False
+            if sound:
+                return StoredBlob(sha256, new=False)
+        # The plain name is condemned, or taken by damage: neither stops a new snapshot.
+        anew = f"{sha256}.{self._run}"
+        self._storage.put_file(keys.blob(anew), source, sha256=sha256)
+        return self._sent(anew, source.size, sha256)
+
+    def _sent(self, name: str, size: int, sha256: str) -> StoredBlob:
+        if self._read_back and not self._reads_as(name, size, sha256):
+            self._storage.delete([keys.blob(name)])
+            raise BlobCorruptError(
+                "the storage holds other bytes than were sent to it", blob=name, size=size
+            )
+        return StoredBlob(name, new=True)
+
+    def _reads_as(self, name: str, size: int, sha256: str) -> bool:
+        """Whether a blob can be what its name says; its bytes are read only for ``read_back``."""
+        stat = self._storage.stat(keys.blob(name))
+        if stat is None or stat.size != size:
+            return False
+        if not self._read_back:
+            return True
+        digest = hashlib.sha256()
+        for chunk in read_blob(self._storage, name, start=0, stop=size):
+            digest.update(chunk)
+        return digest.hexdigest() == sha256
+
+
+def read_blob(storage: ObjectStorage, name: str, *, start: int, stop: int) -> Iterator[bytes]:
+    """Yield the bytes of a blob from ``start`` to before ``stop``; the caller checks the hash.
+
+    Raises BlobMissingError when the storage does not hold it.
+    """
+    try:
+        yield from storage.read(keys.blob(name), start=start, stop=stop)
+    except ObjectNotFoundError as error:
+        raise BlobMissingError(f"blob {name} is missing", blob=name) from error
+
+
+def condemned_names(storage: ObjectStorage) -> frozenset[str]:
+    """Return the names of all blobs that are marked for deletion."""
+    return frozenset(stat.key.rpartition("/")[2] for stat in storage.list(keys.CONDEMNED))

@@ -1,0 +1,103 @@
+"""Hashes of files that were read before, so that an unchanged file is not read again."""
+
+import contextlib
+import fcntl
+import hashlib
+import threading
+from collections.abc import Iterator
+from pathlib import Path
+from tempfile import NamedTemporaryFile
+
+import msgspec
+from msgspec.structs import astuple
+
+from snapstore.model.store import FileIdentity
+
+_MAGIC = b"snapstore hashes 1\n"
+_YOUNG_NS = 2_000_000_000
+_MAX_ENTRIES = 200_000
+
+
+_decoder = msgspec.msgpack.Decoder(list[tuple[int, int, int, int, int, bytes]])
+
+
+class HashCache:
+    """Hashes by what a file system says of a file. Only a cache: losing it costs time.
+
+    ``path`` is its file, made when it is saved. Two processes may share it: each keeps what the
+    other added. A file that changed within the last two seconds is never believed, nor noted: it
+    could change once more within the same tick of its time stamp. A cache file that is damaged is
+    begun anew.
+    """
+
+    def __init__(self, path: Path) -> None:
+        self._path = path
+        self._lock = threading.Lock()
+        self._known = _load(path)
+        self._used: dict[FileIdentity, bytes] = {}
+
+    def get(self, identity: FileIdentity, *, now_ns: int) -> str | None:
+        """Return the hash in hex, or None when the file must be read. Times since 1970."""
+        if _is_young(identity, now_ns):
+            return None
+        with self._lock:
+            found = self._used.get(identity) or self._known.get(identity)
+            if found is None:
+                return None
+            self._used[identity] = found
+        return found.hex()
+
+    def add(self, identity: FileIdentity, sha256: str, *, now_ns: int) -> None:
+        """Remember a hash; ``now_ns`` is a time before the file was read."""
+        if not _is_young(identity, now_ns):
+            with self._lock:
+                self._used[identity] = bytes.fromhex(sha256)
+
+    def save(self) -> None:
+        """Write what was used and added, after what is there; the longest unused goes first.
+
+        Raises OSError when the file cannot be written.
+        """
+        self._path.parent.mkdir(parents=True, exist_ok=True)
+        with self._lock, _locked(self._path.with_suffix(".lock")):
+            merged = _load(self._path)
+            for identity, sha256 in self._used.items():
+                merged.pop(identity, None)
+                merged[identity] = sha256
+            entries = [(*astuple(identity), sha256) for identity, sha256 in merged.items()]
+            body = msgspec.msgpack.encode(entries[-_MAX_ENTRIES:])
+            _replace(self._path, _MAGIC + hashlib.sha256(body).digest() + body)
+
+
+def _is_young(identity: FileIdentity, now_ns: int) -> bool:
+    return now_ns - max(identity.mtime_ns, identity.ctime_ns) < _YOUNG_NS
+
+
+def _load(path: Path) -> dict[FileIdentity, bytes]:
+    try:
+        raw = path.read_bytes()
+    except FileNotFoundError:
+        return {}
+    head = len(_MAGIC) + hashlib.sha256().digest_size
+    body = raw[head:]
+    if raw[:head] != _MAGIC + hashlib.sha256(body).digest():
+        return {}
+    return {FileIdentity(*facts): sha256 for *facts, sha256 in _decoder.decode(body)}
+
+
+@contextlib.contextmanager
+def _locked(path: Path) -> Iterator[None]:
+    with path.open("ab") as file:
+        fcntl.flock(file, fcntl.LOCK_EX)
+        yield
+
+
+def _replace(path: Path, content: bytes) -> None:
+    with NamedTemporaryFile(dir=path.parent, prefix=f".{path.name}.", delete=False) as file:
+        try:
+            file.write(content)
+            file.flush()
+            Path(file.name).replace(path)
+        except BaseException:
+            Path(file.name).unlink()
+            raise

@@ -1,0 +1,122 @@
+"""The marker: the one object that makes a place a repository, and says of which format."""
+
+import uuid
+from datetime import datetime, timedelta
+from typing import Literal
+
+import msgspec
+
+from snapstore.errors import (
+    ConflictError,
+    ObjectExistsError,
+    ObjectNotFoundError,
+    RepositoryExistsError,
+    RepositoryNotFoundError,
+    StorageError,
+    StorageUnfitError,
+)
+from snapstore.ports import ObjectStorage
+from snapstore.repository import encoding, keys, probe
+
+LONGEST_RUN = timedelta(hours=24)
+_MAX_BYTES = 64 << 10
+
+
+class Marker(msgspec.Struct, frozen=True, kw_only=True):
+    """What all users of a repository must agree on.
+
+    ``uploads`` says who proves that uploaded bytes arrived: the storage, which refuses a wrong
+    checksum, or the writer, which reads back what it sent. A run that took longer than
+    ``longest_run_s`` publishes nothing; a sweep waits longer than that before it deletes.
+    """
+
+    format: int
+    id: str
+    created_at: datetime
+    uploads: Literal["checked_by_storage", "read_back"]
+    longest_run_s: int
+
+    @property
+    def longest_run(self) -> timedelta:
+        return timedelta(seconds=self.longest_run_s)
+
+
+def create(
+    storage: ObjectStorage,
+    *,
+    created_at: datetime,
+    accept_unverified_uploads: bool = False,
+    longest_run: timedelta = LONGEST_RUN,
+) -> Marker:
+    """Make the place a repository, after proving that the storage is fit for one.
+
+    Raises RepositoryExistsError, ConflictError when something else is there, or StorageUnfitError:
+    when conditional puts are ignored, and when checksums are, unless ``accept_unverified_uploads``.
+    """
+    _require_empty(storage)
+    probe.require_conditional_puts(storage)
+    checked = probe.checks_checksums(storage)
+    if not checked and not accept_unverified_uploads:
+        raise StorageUnfitError(
+            "the storage accepts bytes that do not have the checksum sent with them",
+            hint="with --accept-unverified-uploads every upload is read back and compared, which "
+            "costs its download",
+            url=storage.url,
+        )
+    marker = Marker(
+        format=encoding.FORMAT,
+        id=uuid.uuid4().hex,
+        created_at=created_at,
+        uploads="checked_by_storage" if checked else "read_back",
+        longest_run_s=int(longest_run.total_seconds()),
+    )
+    body = encoding.encode(marker)
+    try:
+        storage.put(keys.MARKER, body, if_absent=True)
+    except ObjectExistsError as error:
+        raise _exists(storage) from error
+    except StorageError:
+        # The answer was lost, not always the request.
+        if _read(storage) != body:
+            raise
+    return marker
+
+
+def read(storage: ObjectStorage) -> Marker:
+    """Return the marker of a repository.
+
+    Raises RepositoryNotFoundError, ManifestInvalidError or FormatUnsupportedError.
+    """
+    body = _read(storage)
+    if body is None:
+        raise RepositoryNotFoundError(
+            f"there is no repository at {storage.url}", hint="make one: snapstore init"
+        )
+    return encoding.decode(body, Marker, what=f"{keys.MARKER} of {storage.url}")
+
+
+def _read(storage: ObjectStorage) -> bytes | None:
+    try:
+        return storage.get(keys.MARKER, limit_bytes=_MAX_BYTES)
+    except (ObjectNotFoundError, RepositoryNotFoundError):
+        return None
+
+
+def _require_empty(storage: ObjectStorage) -> None:
+    if _read(storage) is not None:
+        raise _exists(storage)
+    try:
+        for stat in storage.list(""):
+            # Another probe may be running, or have been killed: its objects mean nothing.
+            if not stat.key.startswith(keys.PROBES):
+                raise ConflictError(
+                    f"{storage.url} is not empty and is no repository",
+                    hint="choose an empty place, or a prefix of its own",
+                    found=stat.key,
+                )
+    except RepositoryNotFoundError:
+        return
+
+
+def _exists(storage: ObjectStorage) -> RepositoryExistsError:
+    return RepositoryExistsError(f"there is a repository at {storage.url} already")

@@ -1,0 +1,54 @@
+"""A repository: the blobs, manifests and catalog at one URL."""
+
+from datetime import datetime, timedelta
+from typing import Self
+
+from snapstore.ports import ObjectStorage
+from snapstore.repository import marker
+from snapstore.repository.blobs import BlobWriter, condemned_names
+from snapstore.repository.catalog import Catalog
+from snapstore.repository.manifests import Manifests
+from snapstore.repository.pins import Pins
+
+
+class Repository:
+    """What is kept at one URL, after its marker was read."""
+
+    def __init__(self, storage: ObjectStorage, its_marker: marker.Marker) -> None:
+        self.storage = storage
+        self.marker = its_marker
+        self.catalog = Catalog(storage)
+        self.manifests = Manifests(storage)
+        self.pins = Pins(storage)
+
+    @classmethod
+    def create(
+        cls,
+        storage: ObjectStorage,
+        *,
+        created_at: datetime,
+        accept_unverified_uploads: bool = False,
+        longest_run: timedelta = marker.LONGEST_RUN,
+    ) -> Self:
+        """Make a repository; raises what ``marker.create`` raises."""
+        made = marker.create(
+            storage,
+            created_at=created_at,
+            accept_unverified_uploads=accept_unverified_uploads,
+            longest_run=longest_run,
+        )
+        return cls(storage, made)
+
+    @classmethod
+    def open(cls, storage: ObjectStorage) -> Self:
+        """Open a repository; raises what ``marker.read`` raises."""
+        return cls(storage, marker.read(storage))
+
+    def begin_run(self, run: str) -> BlobWriter:
+        """Return the writer of one run's blobs, knowing which names are dead."""
+        return BlobWriter(
+            self.storage,
+            run=run,
+            read_back=self.marker.uploads == "read_back",
+            condemned=condemned_names(self.storage),
+        )
