@@ -1,0 +1,91 @@
+"""A clean environment for every test, the shared broker, and no silent skips in CI."""
+
+import os
+from collections.abc import Generator, Iterator
+from pathlib import Path
+
+import pytest
+
+from tests.support.broker import Broker
+from tests.support.jars import missing_tools
+from tests.support.streams_lab import StreamsLab
+
+_SKIPPED = pytest.StashKey[list[str]]()
+
+
+@pytest.fixture(autouse=True)
+def clean_environment(
+    monkeypatch: pytest.MonkeyPatch, tmp_path_factory: pytest.TempPathFactory
+) -> Path:
+    """Nothing of the person's own settings reaches a test; returns the empty home."""
+    for name in os.environ:
+        if name.startswith(("AWS_", "SNAPSTORE_", "XDG_")):
+            monkeypatch.delenv(name)
+    home = tmp_path_factory.mktemp("home")
+    monkeypatch.setenv("HOME", str(home))
+    monkeypatch.setenv("XDG_CACHE_HOME", str(home / ".cache"))
+    monkeypatch.setenv("XDG_CONFIG_HOME", str(home / ".config"))
+    monkeypatch.setenv("AWS_EC2_METADATA_DISABLED", "true")
+    return home
+
+
+@pytest.fixture(scope="session")
+def broker(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Broker]:
+    """One real broker for the whole session. Use topics of your own, and never stop it."""
+    with Broker(tmp_path_factory.mktemp("broker")) as running:
+        yield running
+
+
+@pytest.fixture
+def lab(broker: Broker, tmp_path: Path) -> Iterator[StreamsLab]:
+    """Applications and inputs of this test on the shared broker."""
+    laboratory = StreamsLab(broker, tmp_path / "lab")
+    yield laboratory
+    laboratory.close()
+
+
+@pytest.hookimpl(tryfirst=True)
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Whoever asks for the broker is a Kafka test; without Java those are skipped."""
+    missing = missing_tools()
+    for item in items:
+        if "broker" in getattr(item, "fixturenames", ()):
+            item.add_marker(pytest.mark.kafka)
+        if missing and item.get_closest_marker("kafka"):
+            item.add_marker(pytest.mark.skip(reason=f"missing: {', '.join(missing)}"))
+
+
+def pytest_configure(config: pytest.Config) -> None:
+    config.stash[_SKIPPED] = []
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_runtest_makereport(
+    item: pytest.Item,
+) -> Generator[None, pytest.TestReport, pytest.TestReport]:
+    report = yield
+    if report.skipped and not hasattr(report, "wasxfail"):
+        item.config.stash[_SKIPPED].append(report.nodeid)
+    return report
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_make_collect_report(
+    collector: pytest.Collector,
+) -> Generator[None, pytest.CollectReport, pytest.CollectReport]:
+    report = yield
+    if report.skipped:
+        collector.config.stash[_SKIPPED].append(report.nodeid)
+    return report
+
+
+def pytest_sessionfinish(session: pytest.Session) -> None:
+    if os.environ.get("CI") == "true" and session.config.stash[_SKIPPED]:
+        session.exitstatus = pytest.ExitCode.TESTS_FAILED
+
+
+def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
+    config = terminalreporter.config
+    if os.environ.get("CI") == "true":
+        for name in config.stash[_SKIPPED]:
+            terminalreporter.write_line(f"skipped, which CI does not allow: {name}", red=True)

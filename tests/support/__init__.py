@@ -1,0 +1,1 @@
+"""What the tests share: real servers, a real application, and readers that do not use snapstore."""
