@@ -114,6 +114,9 @@ def _settings(listener: str, controller: str, data: Path) -> dict[str, str]:
         "transaction.state.log.num.partitions": "1",
         "share.coordinator.state.topic.replication.factor": "1",
         "share.coordinator.state.topic.min.isr": "1",
+        # How long a broker that was killed is thought to be alive.
+        "broker.session.timeout.ms": "3000",
+        "broker.heartbeat.interval.ms": "500",
         "group.initial.rebalance.delay.ms": "0",
         "group.min.session.timeout.ms": "1000",
         "auto.create.topics.enable": "false",
