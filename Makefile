@@ -8,7 +8,7 @@ PYTHON ?= $(firstword $(foreach p,python3 python3.14 python3.13 python3.12 pytho
 BIN := .venv/bin
 STAMP := .venv/.installed
 
-.PHONY: help venv java demo test test-fast soak bench lint format clean
+.PHONY: help venv java jars demo test test-fast soak bench lint format clean
 
 help: ## show this list
 	@grep -E '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | awk -F':.*## ' '{printf "  make %-10s %s\n", $$1, $$2}'
@@ -33,6 +33,10 @@ java:
 	  echo "missing for the Kafka Streams tests: $${missing#, }" >&2; \
 	  echo 'on Debian: apt-get install openjdk-17-jdk-headless maven; without Java: make test-fast' >&2; exit 1; }
 
+jars: java venv
+	@echo 'looking for the Kafka jars (the first time they are fetched)'
+	@$(BIN)/python -m tests.support.jars
+
 demo: venv ## watch snapstore save and restore a store (needs no Java)
 	@$(BIN)/snapstore demo
 
@@ -42,16 +46,16 @@ lint: venv ## style, types and the import rules
 	$(BIN)/mypy
 	$(BIN)/lint-imports --no-cache
 
-test: java lint ## lint and every test, with a real broker and real Kafka Streams applications
+test: jars lint ## lint and every test, with a real broker and real Kafka Streams applications
 	$(BIN)/pytest -m 'not soak'
 
 test-fast: lint ## lint and the tests that need no Java (under two minutes)
 	$(BIN)/pytest -m 'not kafka and not slow and not soak'
 
-soak: java venv ## the tests that run for minutes
+soak: jars venv ## the tests that run for minutes
 	$(BIN)/pytest -m soak --timeout 3600
 
-bench: java venv ## measure; prints the figures of the README
+bench: jars venv ## measure; prints the figures of the README
 	$(BIN)/python -m benchmarks
 
 format: venv ## rewrite the sources in the project's style

@@ -77,3 +77,8 @@ def _locked(directory: Path) -> Iterator[None]:
     with (directory / ".lock").open("w") as lock:
         fcntl.flock(lock, fcntl.LOCK_EX)
         yield
+
+
+if __name__ == "__main__":
+    for wanted in VERSIONS:
+        class_path(wanted)
