@@ -1,0 +1,155 @@
+"""The files of one store, held still while they are read."""
+
+import stat
+from collections.abc import Iterable, Sequence
+from contextlib import ExitStack
+from pathlib import Path
+
+from snapstore.backends.rocksdb import names
+from snapstore.backends.rocksdb.copying import check_free_space
+from snapstore.backends.rocksdb.databases import Found, find_databases
+from snapstore.backends.rocksdb.freeze import read_small
+from snapstore.backends.rocksdb.held import Held, StagedSource, identity
+from snapstore.backends.rocksdb.hold import HeldDatabase, Pause, hold_database
+from snapstore.backends.rocksdb.options import RocksDBOptions
+from snapstore.backends.rocksdb.view import RocksDBView
+from snapstore.errors import CaptureError, StoreChangedError, StoreNotFoundError
+from snapstore.model.store import BytesSource, CapturedFile, StoreLocation
+
+_INLINE_LIMIT_BYTES = 64 << 10
+
+
+class RocksDBCapture:
+    """A store's live tables and what else its databases need to open."""
+
+    def __init__(
+        self,
+        databases: Sequence[HeldDatabase],
+        side_files: Sequence[CapturedFile],
+        source: Path,
+        min_free_bytes: int,
+    ) -> None:
+        self._source = source
+        self._min_free_bytes = min_free_bytes
+        self._held: dict[str, tuple[Held, HeldDatabase]] = {
+            names.child(database.found.name, name): (table, database)
+            for database in databases
+            for name, table in database.tables.items()
+        }
+        self._view = RocksDBView({held.found.name: held.opened for held in databases})
+        tables = [_table_file(name, held) for name, (held, _) in self._held.items()]
+        copies = [file for database in databases for file in _copied_files(database)]
+        self._dying = sorted(
+            (file for file in tables if self._is_dead(file)), key=lambda file: file.name
+        )
+        dying = {file.name for file in self._dying}
+        living = [file for file in tables if file.name not in dying]
+        rest = sorted([*living, *copies, *side_files], key=lambda file: file.name)
+        self._files = (*self._dying, *rest)
+
+    @property
+    def files(self) -> tuple[CapturedFile, ...]:
+        """Tables that the application has deleted already come first."""
+        return self._files
+
+    @property
+    def view(self) -> RocksDBView:
+        return self._view
+
+    def release(self, file: CapturedFile) -> None:
+        """Let go of a table whose bytes are stored; its database can be viewed no more.
+
+        Raises NoSpaceError when tables that the application has deleted, and that are still held,
+        have brought the disk below ``min_free_bytes``.
+        """
+        entry = self._held.pop(file.name, None)
+        if entry is None:
+            return
+        held, database = entry
+        database.opened.close()
+        held.free()
+        if any(other.status().st_nlink == 0 for other, _ in self._held.values()):
+            check_free_space(self._source, self._min_free_bytes)
+
+    def _is_dead(self, file: CapturedFile) -> bool:
+        return self._held[file.name][0].status().st_nlink == 0
+
+
+def capture_store(
+    location: StoreLocation, room: Path, options: RocksDBOptions, pause: Pause, stack: ExitStack
+) -> RocksDBCapture:
+    """Hold every database of the store, each one opened; ``stack`` frees them.
+
+    Databases need no common moment: each knows its own offset. But a segment that appears meanwhile
+    belongs to the store, and one that vanished as a whole has expired.
+    """
+    side_files = _side_files(location)
+    found = _find(location)
+    if not found:
+        raise StoreNotFoundError(
+            f"no state in {location.path}",
+            hint="nothing was written there yet, or the application has removed it",
+            path=str(location.path),
+        )
+    check_free_space(location.path, options.min_free_bytes)
+    held: dict[str, HeldDatabase] = {}
+    gone: set[Found] = set()
+    while missing := [each for each in found if each.name not in held and each not in gone]:
+        for each in missing:
+            inner = room / str(len(held) + len(gone))
+            inner.mkdir()
+            database = hold_database(each, inner, options, pause)
+            if database is None:
+                gone.add(each)
+                continue
+            stack.callback(database.close)
+            held[each.name] = database
+        found = _find(location)
+    if not held:
+        raise StoreChangedError(
+            f"{location.path} was removed while it was read", path=str(location.path)
+        )
+    return RocksDBCapture(list(held.values()), side_files, location.path, options.min_free_bytes)
+
+
+def _find(location: StoreLocation) -> tuple[Found, ...]:
+    try:
+        return find_databases(location.task_dir, location.root)
+    except FileNotFoundError:
+        return ()
+
+
+def _table_file(name: str, held: Held) -> CapturedFile:
+    status = held.status()
+    return CapturedFile(
+        name=name,
+        mode=stat.S_IMODE(status.st_mode),
+        source=held.source(status.st_size),
+        identity=identity(status),
+    )
+
+
+def _copied_files(database: HeldDatabase) -> Iterable[CapturedFile]:
+    for name in database.copies:
+        path = database.folder / name
+        size = path.stat().st_size
+        inline = size <= _INLINE_LIMIT_BYTES and not names.is_log(name)
+        source = BytesSource(path.read_bytes()) if inline else StagedSource(path, size)
+        yield CapturedFile(
+            name=names.child(database.found.name, name), mode=0o644, source=source, inline=inline
+        )
+
+
+def _side_files(location: StoreLocation) -> list[CapturedFile]:
+    """Read the small files beside the store, before anything else: they must not be newer."""
+    files = []
+    for name in location.side_files:
+        names.check_folder(name)
+        try:
+            content = read_small(location.task_dir / name)
+        except FileNotFoundError:
+            continue
+        if len(content) > _INLINE_LIMIT_BYTES:
+            raise CaptureError(f"{name} is too large for a file beside a store", file=name)
+        files.append(CapturedFile(name=name, mode=0o644, source=BytesSource(content), inline=True))
+    return files
