@@ -61,8 +61,12 @@ class BlobWriter:
         return stored
 
     def missing(self, names: Iterable[str]) -> list[str]:
-        """Return which of those blobs are not there (any more), by asking for each."""
-        return [name for name in names if self._storage.stat(keys.blob(name)) is None]
+        """Return which of those blobs are not there (any more), and store them anew if asked to."""
+        gone = [name for name in names if self._storage.stat(keys.blob(name)) is None]
+        with self._lock:
+            for name in gone:
+                self._names.pop(name[:64], None)
+        return gone
 
     def _put(self, source: ByteSource, sha256: str) -> StoredBlob:
         if sha256 not in self._condemned:

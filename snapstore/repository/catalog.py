@@ -35,14 +35,16 @@ class Listing(msgspec.Struct, frozen=True, kw_only=True):
 class Catalog:
     """The entries of one repository. Listing reads no object."""
 
-    def __init__(self, storage: ObjectStorage) -> None:
+    def __init__(self, storage: ObjectStorage, *, read_back: bool) -> None:
         self._storage = storage
+        self._read_back = read_back
 
     def publish(self, snapshot: Snapshot) -> ListedSnapshot:
         """Make a snapshot exist. All that it names must be stored before.
 
         Safe to repeat: an entry that is there already, byte for byte, is this one. Raises
-        ConflictError when the key holds anything else.
+        ConflictError when the key holds anything else. With ``read_back`` an entry that did not
+        arrive as sent is taken out again, and StorageError raised.
         """
         listed = listed_of(snapshot)
         key, body = keys.entry(listed), encoding.encode(snapshot)
@@ -57,6 +59,9 @@ class Catalog:
             # The answer was lost, not always the request.
             if not self._holds(key, body):
                 raise
+        if self._read_back and self._storage.get(key, limit_bytes=MAX_ENTRY_BYTES) != body:
+            self._storage.delete([key])
+            raise StorageError("the storage holds other bytes than were sent to it", key=key)
         return listed
 
     def list_store(self, store: StoreId) -> Listing:

@@ -26,8 +26,9 @@ _SHA256 = re.compile(r"[0-9a-f]{64}")
 class Manifests:
     """The manifests of one repository."""
 
-    def __init__(self, storage: ObjectStorage) -> None:
+    def __init__(self, storage: ObjectStorage, *, read_back: bool) -> None:
         self._storage = storage
+        self._read_back = read_back
 
     def put(self, manifest: Manifest) -> str:
         """Store a manifest and return its id: the hash of its encoding.
@@ -48,6 +49,8 @@ class Manifests:
             self._storage.put(keys.manifest(snapshot_id), stored, if_absent=True)
         except ObjectExistsError:
             # Named by its content: an earlier try of the same put got through.
+            self.load(snapshot_id)
+        if self._read_back:
             self.load(snapshot_id)
         return snapshot_id
 

@@ -17,8 +17,9 @@ class Repository:
     def __init__(self, storage: ObjectStorage, its_marker: marker.Marker) -> None:
         self.storage = storage
         self.marker = its_marker
-        self.catalog = Catalog(storage)
-        self.manifests = Manifests(storage)
+        self._read_back = its_marker.uploads == "read_back"
+        self.catalog = Catalog(storage, read_back=self._read_back)
+        self.manifests = Manifests(storage, read_back=self._read_back)
         self.pins = Pins(storage)
 
     @classmethod
@@ -49,6 +50,6 @@ class Repository:
         return BlobWriter(
             self.storage,
             run=run,
-            read_back=self.marker.uploads == "read_back",
+            read_back=self._read_back,
             condemned=condemned_names(self.storage),
         )

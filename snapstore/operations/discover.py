@@ -1,0 +1,84 @@
+"""Find stores, and say of each what a snapshot would hold."""
+
+from collections.abc import Mapping
+from pathlib import Path
+
+import msgspec
+
+from snapstore.errors import PluginError, SnapstoreError, StoreChangedError
+from snapstore.model.store import ChangelogPosition, StoreLocation
+from snapstore.operations.hold import held_positions, held_store, retrying
+from snapstore.operations.stopping import Stop
+from snapstore.ports import Clock, Layout, StoreBackend
+
+_ATTEMPTS = 3
+
+
+class DiscoveredStore(msgspec.Struct, frozen=True, kw_only=True):
+    """A store as it was found. ``problem`` says why no snapshot could be taken of it now.
+
+    ``running`` and ``size_bytes`` are None where they could not be found out.
+    """
+
+    location: StoreLocation
+    running: bool | None = None
+    size_bytes: int | None = None
+    positions: tuple[ChangelogPosition, ...] = ()
+    problem: SnapstoreError | None = None
+
+
+class DiscoverReport(msgspec.Struct, frozen=True, kw_only=True):
+    """All stores by application, task and name. ``notes`` are sentences on what was skipped."""
+
+    stores: tuple[DiscoveredStore, ...]
+    notes: tuple[str, ...]
+
+
+def discover(
+    state_dir: Path,
+    application: str | None,
+    *,
+    layout: Layout,
+    backends: Mapping[str, StoreBackend],
+    clock: Clock,
+) -> DiscoverReport:
+    """Look at every store below ``state_dir``; nothing is written there.
+
+    What is wrong with one store is told with it and stops nothing else.
+    """
+    found = layout.discover(state_dir, application)
+    locations = sorted(found.locations, key=lambda location: location.store.order)
+    return DiscoverReport(
+        stores=tuple(_look_at(location, layout, backends, clock) for location in locations),
+        notes=found.notes,
+    )
+
+
+def backend_of(location: StoreLocation, backends: Mapping[str, StoreBackend]) -> StoreBackend:
+    """Return the backend that a location asks for; raises PluginError when there is none."""
+    try:
+        return backends[location.backend]
+    except KeyError as error:
+        raise PluginError(
+            f"{location.store} needs the backend {location.backend!r}, which is not there",
+            backend=location.backend,
+        ) from error
+
+
+def _look_at(
+    location: StoreLocation, layout: Layout, backends: Mapping[str, StoreBackend], clock: Clock
+) -> DiscoveredStore:
+    def attempt(_: int) -> DiscoveredStore:
+        with held_store(location, layout, backend_of(location, backends), clock) as held:
+            size_bytes = sum(file.size for file in held.capture.files)
+            seen = DiscoveredStore(location=location, running=held.running, size_bytes=size_bytes)
+            try:
+                positions = held_positions(location, layout, held)
+            except SnapstoreError as problem:
+                return msgspec.structs.replace(seen, problem=problem)
+            return msgspec.structs.replace(seen, positions=positions)
+
+    try:
+        return retrying(attempt, attempts=_ATTEMPTS, again=(StoreChangedError,), sleep=Stop().sleep)
+    except SnapstoreError as problem:
+        return DiscoveredStore(location=location, problem=problem)

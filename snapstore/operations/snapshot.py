@@ -1,0 +1,135 @@
+"""Take snapshots of several stores at once."""
+
+import threading
+import time
+from collections.abc import Callable, Mapping
+from concurrent.futures import ThreadPoolExecutor
+from datetime import datetime, timedelta
+
+import msgspec
+
+from snapstore.model.report import Event, Noted
+from snapstore.operations.discover import backend_of
+from snapstore.operations.rate_limit import RateLimit
+from snapstore.operations.snapshot_plan import SnapshotPlan
+from snapstore.operations.snapshot_store import RunFacts, StoreOutcome, StoreSnapshotter
+from snapstore.operations.stopping import Stop
+from snapstore.operations.upload import Uploader
+from snapstore.ports import Clock, Layout, Listener, StoreBackend
+from snapstore.repository import HashCache, Repository
+
+
+class SnapshotOptions(msgspec.Struct, frozen=True, kw_only=True):
+    """How a run works.
+
+    ``parallel_stores`` are captured at once and ``transfers`` files are sent at once, over all
+    stores. ``skip_unchanged``: a store that holds what its newest snapshot holds, at the same
+    offsets, gets no new one. ``attempts`` are made at a store that keeps changing.
+    """
+
+    parallel_stores: int = 2
+    transfers: int = 8
+    limit_rate_bytes_per_s: int | None = None
+    skip_unchanged: bool = False
+    attempts: int = 5
+
+
+class SnapshotReport(msgspec.Struct, frozen=True, kw_only=True):
+    """What became of every store of a plan, in its order."""
+
+    run: str
+    outcomes: tuple[StoreOutcome, ...]
+    notes: tuple[str, ...]
+
+    @property
+    def failed(self) -> tuple[StoreOutcome, ...]:
+        return tuple(outcome for outcome in self.outcomes if outcome.status == "failed")
+
+
+def take_snapshots(
+    plan: SnapshotPlan,
+    repository: Repository,
+    facts: RunFacts,
+    options: SnapshotOptions,
+    *,
+    layout: Layout,
+    backends: Mapping[str, StoreBackend],
+    clock: Clock,
+    listener: Listener,
+    cache: HashCache | None,
+) -> SnapshotReport:
+    """Carry a plan out. One store that fails stops no other; its outcome carries the error.
+
+    An interrupt (KeyboardInterrupt, or any error that is no SnapstoreError) stops all threads and
+    is raised; what was published before stays, nothing is half-published. ``listener`` is called
+    from several threads, one at a time. Raises what opening the run's list of condemned blobs
+    raises.
+    """
+    stop = Stop()
+    tell = _one_at_a_time(listener)
+    limit = (
+        RateLimit(options.limit_rate_bytes_per_s, sleep=stop.sleep)
+        if options.limit_rate_bytes_per_s
+        else None
+    )
+    deadline_passed = _deadline(clock, repository.marker.longest_run)
+    blobs = repository.begin_run(facts.run)
+    with (
+        ThreadPoolExecutor(options.transfers, "transfer") as transfers,
+        ThreadPoolExecutor(options.parallel_stores, "store") as stores,
+    ):
+        snapshotter = StoreSnapshotter(
+            repository,
+            blobs,
+            Uploader(transfers, blobs, cache=cache, limit=limit, clock=clock),
+            layout,
+            facts,
+            skip_unchanged=options.skip_unchanged,
+            attempts=options.attempts,
+            clock=clock,
+            listener=tell,
+            stop=stop,
+            deadline_passed=deadline_passed,
+        )
+        chosen = [(location, backend_of(location, backends)) for location in plan.locations]
+        taken = [stores.submit(snapshotter.take, *one) for one in chosen]
+        try:
+            outcomes = tuple(future.result() for future in taken)
+        except BaseException:
+            stop.order()
+            for future in taken:
+                future.cancel()
+            raise
+    _save(cache, tell)
+    return SnapshotReport(run=facts.run, outcomes=outcomes, notes=plan.notes)
+
+
+def _one_at_a_time(listener: Listener) -> Listener:
+    lock = threading.Lock()
+
+    def tell(event: Event) -> None:
+        with lock:
+            listener(event)
+
+    return tell
+
+
+def _deadline(clock: Clock, longest: timedelta) -> Callable[[], bool]:
+    """Return whether the run takes too long, by either clock: one can go back, one may sleep."""
+    began_at: datetime = clock()
+    began = time.monotonic()
+
+    def passed() -> bool:
+        elapsed = timedelta(seconds=time.monotonic() - began)
+        return max(clock() - began_at, elapsed) > longest
+
+    return passed
+
+
+def _save(cache: HashCache | None, tell: Listener) -> None:
+    if cache is None:
+        return
+    try:
+        cache.save()
+    except OSError as error:
+        tell(Noted(message=f"the hashes could not be kept for the next run: {error}"))

@@ -1,0 +1,327 @@
+"""Take one snapshot of one store: capture, blobs, manifest, entry."""
+
+import time
+from collections.abc import Callable
+from contextlib import closing
+from typing import Literal
+
+import msgspec
+
+from snapstore.errors import (
+    BlobMissingError,
+    IntegrityError,
+    RefusedError,
+    SnapstoreError,
+    StoreChangedError,
+    StoreNotFoundError,
+)
+from snapstore.model.identity import StoreId
+from snapstore.model.listing import ListedSnapshot
+from snapstore.model.report import Advanced, Noted, StoreFinished, StoreStarted
+from snapstore.model.snapshot import (
+    FORMAT,
+    Description,
+    FileEntry,
+    Manifest,
+    Position,
+    Snapshot,
+)
+from snapstore.model.store import StoreLocation
+from snapstore.operations.hold import (
+    HeldStore,
+    held_positions,
+    held_store,
+    require_unchanged_use,
+    retrying,
+)
+from snapstore.operations.stopping import Stop
+from snapstore.operations.upload import StoredFile, Uploader
+from snapstore.ports import Clock, Layout, Listener, StoreBackend
+from snapstore.repository import BlobWriter, Repository
+
+Status = Literal["stored", "unchanged", "empty", "failed"]
+
+
+class RunFacts(msgspec.Struct, frozen=True, kw_only=True):
+    """What every snapshot of a run says of it.
+
+    ``instance`` names the source, for instance its host; ``writer`` the program and its version.
+    """
+
+    run: str
+    instance: str
+    writer: str
+    tags: dict[str, str] = {}
+
+
+class StoreOutcome(msgspec.Struct, frozen=True, kw_only=True):
+    """What became of one store.
+
+    ``stored``: ``snapshot`` was published; ``same_content`` if the one before holds the same files
+    at the same offsets. ``unchanged``: the same, and nothing was published because that was asked
+    for; ``same_as`` is the one before. ``empty``: there is no state yet. ``failed``: ``error``.
+    """
+
+    store: StoreId
+    status: Status
+    seconds: float
+    attempts: int
+    snapshot: Snapshot | None = None
+    same_content: bool = False
+    same_as: ListedSnapshot | None = None
+    new_files: int = 0
+    new_bytes: int = 0
+    reused_files: int = 0
+    reused_bytes: int = 0
+    error: SnapstoreError | None = None
+
+
+class Previous(msgspec.Struct, frozen=True, kw_only=True):
+    """The newest snapshot of the same store: while it is listed, its blobs are there."""
+
+    listed: ListedSnapshot
+    manifest: Manifest
+
+    @property
+    def blobs(self) -> dict[str, str]:
+        """Names by hash."""
+        return {file.sha256: file.blob for file in self.manifest.files if file.blob is not None}
+
+
+class StoreSnapshotter:
+    """Takes the stores of one run, one call for each; safe for several threads.
+
+    ``deadline_passed`` says whether the run has taken longer than the repository allows.
+    """
+
+    def __init__(
+        self,
+        repository: Repository,
+        blobs: BlobWriter,
+        uploader: Uploader,
+        layout: Layout,
+        facts: RunFacts,
+        *,
+        skip_unchanged: bool,
+        attempts: int,
+        clock: Clock,
+        listener: Listener,
+        stop: Stop,
+        deadline_passed: Callable[[], bool],
+    ) -> None:
+        self._repository = repository
+        self._blobs = blobs
+        self._uploader = uploader
+        self._layout = layout
+        self._facts = facts
+        self._skip_unchanged = skip_unchanged
+        self._attempts = attempts
+        self._clock = clock
+        self._listener = listener
+        self._stop = stop
+        self._deadline_passed = deadline_passed
+
+    def take(self, location: StoreLocation, backend: StoreBackend) -> StoreOutcome:
+        """Take a snapshot, trying again when the store changed; a failure is an outcome."""
+        began = time.monotonic()
+        made = 0
+
+        def attempt(number: int) -> StoreOutcome:
+            nonlocal made
+            made = number
+            self._stop.check()
+            return self._attempt(location, backend, first=number == 1)
+
+        try:
+            outcome = retrying(
+                attempt,
+                attempts=self._attempts,
+                again=(StoreChangedError, BlobMissingError),
+                sleep=self._stop.sleep,
+            )
+        except StoreNotFoundError:
+            outcome = _outcome(location, "empty")
+        except SnapstoreError as error:
+            outcome = _outcome(location, "failed", error=error)
+        outcome = msgspec.structs.replace(outcome, attempts=made, seconds=time.monotonic() - began)
+        self._listener(
+            StoreFinished(
+                store=location.store, outcome=describe(outcome), ok=outcome.status != "failed"
+            )
+        )
+        return outcome
+
+    def _attempt(
+        self, location: StoreLocation, backend: StoreBackend, *, first: bool
+    ) -> StoreOutcome:
+        previous = self._previous(location.store)
+        with held_store(location, self._layout, backend, self._clock) as held:
+            description = self._describe(location, held)
+            files = self._send(location, held, previous, trust_cache=first)
+            if not held.running:
+                require_unchanged_use(location, self._layout, running=False)
+        entries = tuple(sorted((file.entry for file in files), key=lambda entry: entry.name))
+        same = previous is not None and _same(previous.manifest, description, entries)
+        outcome = _counted(_outcome(location, "unchanged", same_content=same), files)
+        if previous is not None and same and self._skip_unchanged:
+            return msgspec.structs.replace(outcome, same_as=previous.listed)
+        snapshot = self._publish(description, entries, outcome, previous)
+        return msgspec.structs.replace(outcome, status="stored", snapshot=snapshot)
+
+    def _previous(self, store: StoreId) -> Previous | None:
+        """Return the newest snapshot; one that cannot be read is told of and passed over."""
+        listed = self._repository.catalog.newest_of(store)
+        if listed is None:
+            return None
+        try:
+            manifest = self._repository.manifests.load(listed.id)
+        except (IntegrityError, RefusedError) as error:
+            self._listener(Noted(message=f"{error.message}: nothing of it is reused"))
+            return None
+        return Previous(listed=listed, manifest=manifest)
+
+    def _describe(self, location: StoreLocation, held: HeldStore) -> Description:
+        positions = held_positions(location, self._layout, held)
+        return Description(
+            store=location.store,
+            layout=location.layout,
+            backend=location.backend,
+            store_type=location.store_type,
+            generation=location.generation,
+            root=location.root,
+            databases=held.capture.view.databases,
+            positions=tuple(Position(position=position) for position in positions),
+            captured_at=held.began_at,
+            source="running" if held.running else "closed",
+            instance=self._facts.instance,
+            run=self._facts.run,
+            writer=self._facts.writer,
+            tags=self._facts.tags,
+        )
+
+    def _send(
+        self,
+        location: StoreLocation,
+        held: HeldStore,
+        previous: Previous | None,
+        *,
+        trust_cache: bool,
+    ) -> list[StoredFile]:
+        store, captured = location.store, held.capture.files
+        total = sum(file.size for file in captured)
+        self._listener(StoreStarted(store=store, stage="upload", total=total))
+
+        def advanced(amount: int) -> None:
+            if amount:
+                self._listener(Advanced(store=store, stage="upload", amount=amount))
+
+        files = []
+        known = previous.blobs if previous is not None else {}
+        with closing(
+            self._uploader.send(
+                captured, known, trust_cache=trust_cache, advanced=advanced, stop=self._stop
+            )
+        ) as sending:
+            for file, stored in sending:
+                held.capture.release(file)
+                files.append(stored)
+        return files
+
+    def _publish(
+        self,
+        description: Description,
+        entries: tuple[FileEntry, ...],
+        outcome: StoreOutcome,
+        previous: Previous | None,
+    ) -> Snapshot:
+        manifest = Manifest(format=FORMAT, description=description, files=entries)
+        snapshot = Snapshot(
+            format=FORMAT,
+            id=self._repository.manifests.put(manifest),
+            description=description,
+            files=len(entries),
+            size_bytes=sum(entry.size for entry in entries),
+            new_files=outcome.new_files,
+            new_bytes=outcome.new_bytes,
+        )
+        self._require_blobs(entries, previous)
+        if self._deadline_passed():
+            raise RefusedError(
+                "the run took longer than the repository allows, so a sweep may have begun to "
+                "delete what it relied on",
+                hint="run again: what was sent is not sent again",
+                longest_run_s=self._repository.marker.longest_run_s,
+            )
+        self._stop.check()
+        self._repository.catalog.publish(snapshot)
+        return snapshot
+
+    def _require_blobs(self, entries: tuple[FileEntry, ...], previous: Previous | None) -> None:
+        """Ask once more for every blob, but those that a listed snapshot keeps alive."""
+        names = {entry.blob for entry in entries if entry.blob is not None}
+        if previous is not None and self._repository.catalog.is_listed(previous.listed):
+            names -= set(previous.blobs.values())
+        missing = self._blobs.missing(sorted(names))
+        if missing:
+            raise BlobMissingError(
+                f"{len(missing)} of the blobs of {entries[0].name} and others were deleted "
+                "while the snapshot was taken",
+                hint="run again",
+                blob=missing[0],
+            )
+
+
+def describe(outcome: StoreOutcome) -> str:
+    """Return one sentence on an outcome."""
+    match outcome.status:
+        case "stored" if outcome.snapshot is not None:
+            return (
+                f"snapshot {outcome.snapshot.id[:12]}: {outcome.new_files} new files, "
+                f"{outcome.new_bytes} bytes; {outcome.reused_files} reused, "
+                f"{outcome.reused_bytes} bytes"
+            )
+        case "unchanged" if outcome.same_as is not None:
+            return f"unchanged since snapshot {outcome.same_as.id[:12]}"
+        case "empty":
+            return "no state yet"
+        case _:
+            return outcome.error.message if outcome.error is not None else outcome.status
+
+
+def _outcome(
+    location: StoreLocation,
+    status: Status,
+    *,
+    same_content: bool = False,
+    error: SnapstoreError | None = None,
+) -> StoreOutcome:
+    return StoreOutcome(
+        store=location.store,
+        status=status,
+        seconds=0.0,
+        attempts=0,
+        same_content=same_content,
+        error=error,
+    )
+
+
+def _counted(outcome: StoreOutcome, files: list[StoredFile]) -> StoreOutcome:
+    """Add what was sent and what was there; files inside the manifest count as neither."""
+    new = [file.entry.size for file in files if file.new]
+    reused = [file.entry.size for file in files if not file.new and file.entry.inline is None]
+    return msgspec.structs.replace(
+        outcome,
+        new_files=len(new),
+        new_bytes=sum(new),
+        reused_files=len(reused),
+        reused_bytes=sum(reused),
+    )
+
+
+def _same(previous: Manifest, description: Description, entries: tuple[FileEntry, ...]) -> bool:
+    def facts(files: tuple[FileEntry, ...]) -> list[tuple[str, int, str]]:
+        return [(file.name, file.mode, file.sha256) for file in files]
+
+    return facts(previous.files) == facts(entries) and [
+        entry.position for entry in previous.description.positions
+    ] == [entry.position for entry in description.positions]

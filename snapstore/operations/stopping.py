@@ -1,0 +1,40 @@
+"""Stop work that goes on in other threads."""
+
+import threading
+from typing import Self
+
+
+class WorkStopped(BaseException):
+    """Leave at once; somebody else says why. Not an Exception, so that no driver retries it."""
+
+
+class Stop:
+    """An order to stop that all threads of a piece of work look at.
+
+    A part of the work can be stopped alone: ``part`` makes a Stop that heeds this one too.
+    """
+
+    def __init__(self, whole: Self | None = None) -> None:
+        self._event = threading.Event()
+        self._whole = whole
+
+    def part(self) -> "Stop":
+        return Stop(self)
+
+    def order(self) -> None:
+        """Tell everybody to stop."""
+        self._event.set()
+
+    @property
+    def ordered(self) -> bool:
+        return self._event.is_set() or (self._whole is not None and self._whole.ordered)
+
+    def check(self) -> None:
+        """Raise WorkStopped if the order was given."""
+        if self.ordered:
+            raise WorkStopped
+
+    def sleep(self, seconds: float) -> None:
+        """Wait, but no longer than until the order; raises WorkStopped then."""
+        (self._whole or self)._event.wait(seconds)
+        self.check()

@@ -1,0 +1,202 @@
+"""Take captured files into the repository: hash, then send what it lacks."""
+
+import hashlib
+import threading
+from collections.abc import Callable, Generator, Iterable, Iterator, Mapping
+from concurrent.futures import Executor, Future, as_completed, wait
+
+import msgspec
+
+from snapstore.errors import SourceDamagedError, StoreChangedError
+from snapstore.model.snapshot import FileEntry
+from snapstore.model.store import ByteSource, BytesSource, CapturedFile
+from snapstore.operations.rate_limit import RateLimit
+from snapstore.operations.stopping import Stop
+from snapstore.ports import Clock
+from snapstore.repository import BlobWriter, HashCache
+
+_CHUNK_BYTES = 1 << 20
+_IN_MEMORY_BYTES = 1 << 20
+_INLINE_BYTES = 64 << 10
+
+
+class StoredFile(msgspec.Struct, frozen=True, kw_only=True):
+    """A file that the repository holds; ``new`` if its bytes were sent by this run."""
+
+    entry: FileEntry
+    new: bool
+
+
+class Uploader:
+    """Sends the files of one run, several at a time, through one pool and one rate limit.
+
+    Memory: each thread of the pool holds a small file (up to 1 MiB) or one piece of a large one.
+    ``known`` maps hashes to blobs that are surely there; ``cache`` None: every file is hashed.
+    """
+
+    def __init__(
+        self,
+        pool: Executor,
+        blobs: BlobWriter,
+        *,
+        cache: HashCache | None,
+        limit: RateLimit | None,
+        clock: Clock,
+    ) -> None:
+        self._pool = pool
+        self._blobs = blobs
+        self._cache = cache
+        self._limit = limit
+        self._clock = clock
+
+    def send(
+        self,
+        files: Iterable[CapturedFile],
+        known: Mapping[str, str],
+        *,
+        trust_cache: bool,
+        advanced: Callable[[int], None],
+        stop: Stop,
+    ) -> Generator[tuple[CapturedFile, StoredFile]]:
+        """Yield each file once it is stored, in whatever order; begun in the order given.
+
+        Closing it early, or the first error, stops the others, and returns only when no thread
+        reads from ``files`` any more. Raises StoreChangedError, SourceDamagedError, WorkStopped,
+        and what the storage raises.
+        """
+        part = stop.part()
+        futures: dict[Future[StoredFile], CapturedFile] = {}
+        try:
+            for file in files:
+                task = self._pool.submit(self._one, file, known, trust_cache, advanced, part)
+                futures[task] = file
+            for done in as_completed(futures):
+                yield futures[done], done.result()
+        finally:
+            part.order()
+            wait([future for future in futures if not future.cancel()])
+
+    def _one(
+        self,
+        file: CapturedFile,
+        known: Mapping[str, str],
+        trust_cache: bool,
+        advanced: Callable[[int], None],
+        stop: Stop,
+    ) -> StoredFile:
+        stop.check()
+        source: ByteSource = _Careful(file, stop)
+        if file.size <= _IN_MEMORY_BYTES:
+            # One read for both hash and upload: the two cannot differ.
+            source = BytesSource(b"".join(_chunks(source)))
+        sha256 = self._hash(file, source, trust_cache)
+        if file.inline and file.size <= _INLINE_BYTES:
+            advanced(file.size)
+            inline = source.pread(file.size, 0)
+            return StoredFile(entry=_entry(file, sha256, inline=inline), new=False)
+        told = _Told(source, advanced, self._limit, stop)
+        stored = self._blobs.put(told, sha256, known)
+        told.finish()
+        return StoredFile(entry=_entry(file, sha256, blob=stored.name), new=stored.new)
+
+    def _hash(self, file: CapturedFile, source: ByteSource, trust_cache: bool) -> str:
+        now_ns = int(self._clock().timestamp() * 1e9)
+        if self._cache and file.identity and trust_cache:
+            known = self._cache.get(file.identity, now_ns=now_ns)
+            if known is not None:
+                return known
+        digest = hashlib.sha256()
+        for chunk in _chunks(source):
+            digest.update(chunk)
+        if self._cache and file.identity:
+            self._cache.add(file.identity, digest.hexdigest(), now_ns=now_ns)
+        return digest.hexdigest()
+
+
+class _Careful:
+    """A captured file whose reader can be stopped, and which never ends early in silence."""
+
+    def __init__(self, file: CapturedFile, stop: Stop) -> None:
+        self._file = file
+        self._stop = stop
+
+    @property
+    def size(self) -> int:
+        return self._file.size
+
+    def pread(self, length: int, position: int) -> bytes:
+        self._stop.check()
+        try:
+            chunk = self._file.source.pread(length, position)
+        except OSError as error:
+            raise SourceDamagedError(
+                f"{self._file.name} cannot be read at byte {position}: {error.strerror or error}",
+                file=self._file.name,
+            ) from error
+        if not chunk and position < self.size and length:
+            raise StoreChangedError(
+                f"{self._file.name} ended at byte {position} of {self.size} while it was read",
+                file=self._file.name,
+            )
+        return chunk
+
+
+class _Told:
+    """A source that is being sent: paced, and counted once however often a piece is sent again."""
+
+    def __init__(
+        self,
+        source: ByteSource,
+        advanced: Callable[[int], None],
+        limit: RateLimit | None,
+        stop: Stop,
+    ) -> None:
+        self._source = source
+        self._advanced = advanced
+        self._limit = limit
+        self._stop = stop
+        self._lock = threading.Lock()
+        self._left = source.size
+
+    @property
+    def size(self) -> int:
+        return self._source.size
+
+    def pread(self, length: int, position: int) -> bytes:
+        self._stop.check()
+        chunk = self._source.pread(length, position)
+        if self._limit:
+            self._limit.passed(len(chunk))
+        self._count(len(chunk))
+        return chunk
+
+    def finish(self) -> None:
+        """Count what needed no sending."""
+        self._count(self._left)
+
+    def _count(self, amount: int) -> None:
+        with self._lock:
+            amount = min(amount, self._left)
+            self._left -= amount
+        self._advanced(amount)
+
+
+def _chunks(source: ByteSource) -> Iterator[bytes]:
+    position = 0
+    while position < source.size:
+        chunk = source.pread(min(_CHUNK_BYTES, source.size - position), position)
+        yield chunk
+        position += len(chunk)
+
+
+def _entry(
+    file: CapturedFile, sha256: str, *, blob: str | None = None, inline: bytes | None = None
+) -> FileEntry:
+    return FileEntry(
+        name=file.name,
+        size=file.size,
+        mode=file.mode & 0o777,
+        sha256=sha256,
+        blob=blob,
+        inline=inline,
+    )
