@@ -59,7 +59,9 @@ def unreadable(path: Path) -> CaptureError:
 
 
 def identity(status: os.stat_result) -> FileIdentity:
-    return FileIdentity(status.st_dev, status.st_ino, status.st_size, status.st_mtime_ns)
+    return FileIdentity(
+        status.st_dev, status.st_ino, status.st_size, status.st_mtime_ns, status.st_ctime_ns
+    )
 
 
 class Pin:
