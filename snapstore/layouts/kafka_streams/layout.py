@@ -1,0 +1,127 @@
+"""The state directory of Kafka Streams, as a layout."""
+
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+from typing import ClassVar
+
+from snapstore.layouts.kafka_streams.checkpoint import Offsets, parse_checkpoint
+from snapstore.layouts.kafka_streams.discover import discover
+from snapstore.layouts.kafka_streams.families import family_positions, read_families
+from snapstore.layouts.kafka_streams.names import GLOBAL, LOCK, application_dir
+from snapstore.layouts.kafka_streams.noted import (
+    noted_positions,
+    offset_file,
+    read_offset_file,
+)
+from snapstore.layouts.kafka_streams.notes import plan_notes
+from snapstore.layouts.kafka_streams.options import KafkaStreamsOptions
+from snapstore.layouts.kafka_streams.remarks import remarks
+from snapstore.layouts.kafka_streams.target import (
+    application_target,
+    check_generation,
+    task_target,
+)
+from snapstore.layouts.kafka_streams.tasks import read_task
+from snapstore.layouts.locks import held_locks, hold_lock
+from snapstore.model.snapshot import Description
+from snapstore.model.store import ChangelogPosition, StoreLocation
+from snapstore.ports import Discovery, Note, StoreView
+
+ROCKSDB_LOCK = "LOCK"
+
+
+class KafkaStreamsLayout:
+    """``STATE_DIR/APPLICATION/TASK/...`` with offsets in `.checkpoint` or in the databases."""
+
+    name: str = "kafka-streams"
+    Options: ClassVar[type[KafkaStreamsOptions]] = KafkaStreamsOptions
+
+    def __init__(self, options: KafkaStreamsOptions | None = None) -> None:
+        self._options = options or KafkaStreamsOptions()
+
+    def discover(self, state_dir: Path, application: str | None = None) -> Discovery:
+        return discover(state_dir, application, self.name)
+
+    def in_use(self, location: StoreLocation) -> bool:
+        return bool(self.which_in_use([location]))
+
+    def which_in_use(self, locations: Sequence[StoreLocation]) -> tuple[StoreLocation, ...]:
+        """Return those that an application has open, with one question for all of them.
+
+        Its own lock is asked for, and that of each RocksDB: an application in another container
+        may keep its directory elsewhere.
+        """
+        locks = {str(one.path): (one, _lock_files(one)) for one in locations}
+        held = held_locks(path for _, paths in locks.values() for path in paths)
+        return tuple(one for one, paths in locks.values() if not held.isdisjoint(paths))
+
+    def noted_offsets(self, location: StoreLocation) -> bytes | None:
+        return read_offset_file(location)
+
+    def positions(
+        self, location: StoreLocation, noted: bytes | None, view: StoreView, *, running: bool
+    ) -> tuple[ChangelogPosition, ...]:
+        """Decide by what the captured databases hold, not by the generation of the location.
+
+        Databases with the family `offsets` speak for themselves; a `.checkpoint` beside them is
+        about to be taken over by the application and can only lower their offset.
+        """
+        families = read_families(view)
+        if families is None:
+            task_stores = read_task(
+                location.task_dir, location.store.application, location.store.task
+            ).names()
+            return noted_positions(location, noted, task_stores, self._options, running=running)
+        positions = family_positions(location.store, families, self._options, running=running)
+        if noted is None:
+            return positions
+        offsets = parse_checkpoint(noted, offset_file(location))
+        lowered = (_lowered(position, offsets, location) for position in positions)
+        return tuple(position for position in lowered if position.applied_offset >= 0)
+
+    def remarks(
+        self,
+        location: StoreLocation,
+        noted: bytes | None,
+        view: StoreView,
+        positions: Sequence[ChangelogPosition],
+    ) -> tuple[str, ...]:
+        return remarks(location, noted, view, read_families(view), positions)
+
+    def task_dir(self, target: Path, description: Description) -> Path:
+        return task_target(target, description.store)
+
+    def check_target(self, target: Path, description: Description) -> tuple[str, ...]:
+        return check_generation(target, description, self.name)
+
+    def notes(
+        self, task_dir: Path, restored: Sequence[Description], views: Sequence[StoreView]
+    ) -> tuple[Note, ...]:
+        return plan_notes(task_dir, restored, views, self._options.changelogs)
+
+    @contextmanager
+    def hold(self, target: Path, description: Description) -> Iterator[None]:
+        """Hold `.lock` of the application, as Kafka Streams does; its folder is made if missing.
+
+        The application then fails at its start with "Unable to obtain state lock".
+        """
+        folder = application_target(target, description.store)
+        folder.mkdir(mode=0o750, parents=True, exist_ok=True)
+        with hold_lock(folder / LOCK):
+            yield
+
+
+def _lock_files(location: StoreLocation) -> list[Path]:
+    own = location.path / ROCKSDB_LOCK
+    return [application_dir(location) / LOCK, own, *location.path.glob(f"*/{ROCKSDB_LOCK}")]
+
+
+def _lowered(
+    position: ChangelogPosition, offsets: Offsets, location: StoreLocation
+) -> ChangelogPosition:
+    noted = offsets.get(position.changelog)
+    if noted is None:
+        return position
+    applied = noted - 1 if location.store.task == GLOBAL else noted
+    return ChangelogPosition(position.changelog, min(applied, position.applied_offset))

@@ -1,0 +1,78 @@
+"""Names of files, folders and topics that Kafka Streams gives."""
+
+import re
+from pathlib import Path
+
+from snapstore.model.identity import StoreId
+from snapstore.model.store import StoreLocation
+
+CHECKPOINT = ".checkpoint"
+LOCK = ".lock"
+PROCESS_METADATA = "kafka-streams-process-metadata"
+GLOBAL = "global"
+ROCKSDB = "rocksdb"
+POSITION_SUFFIX = ".position"
+LOST_AND_FOUND = "lost+found"
+
+BEFORE_4_3 = "kafka-streams-4.0"
+FROM_4_3 = "kafka-streams-4.3"
+
+NO_CHANGELOG = "none"
+
+_TASK = re.compile(r"\d+_(\d+)", re.ASCII)
+_TOPOLOGY = re.compile(r"__(.+)__")
+
+
+def is_task(name: str) -> bool:
+    """Whether a folder of that name holds a task: ``<subtopology>_<partition>``."""
+    return _TASK.fullmatch(name) is not None
+
+
+def is_named_topology(name: str) -> bool:
+    return _TOPOLOGY.fullmatch(name) is not None
+
+
+def is_task_path(task: str) -> bool:
+    """Whether a task of that name can lie below an application directory."""
+    topology, slash, name = task.rpartition("/")
+    if slash:
+        return is_task(name) and "/" not in topology and is_named_topology(topology)
+    return is_task(name) or name == GLOBAL
+
+
+def task_partition(task: str) -> int | None:
+    """Return the partition that a task reads and writes; None for the global one."""
+    if task == GLOBAL:
+        return None
+    match = _TASK.fullmatch(task.rpartition("/")[2])
+    if match is None:
+        raise ValueError(f"not a task of Kafka Streams: {task!r}")
+    return int(match.group(1))
+
+
+def is_segment(store: str, name: str) -> bool:
+    """Whether a folder is a segment of that store: ``STORE.START-MILLISECONDS``."""
+    prefix, _, start = name.rpartition(".")
+    return prefix == store and start.isascii() and start.isdigit()
+
+
+def own_checkpoint(store: str) -> str:
+    """Name the offset file of a store that keeps none itself (from 4.3 on)."""
+    return f"{CHECKPOINT}_{store}"
+
+
+def conventional_topic(store: StoreId) -> str:
+    """Name the changelog that Kafka Streams makes for a store (ProcessorStateManager.java)."""
+    topology = _TOPOLOGY.fullmatch(store.task.partition("/")[0])
+    middle = f"{topology.group(1)}-{store.store}" if topology else store.store
+    return f"{store.application}-{middle}-changelog"
+
+
+def is_conventional(topic: str, application: str) -> bool:
+    """Whether the topic can only be the changelog of a store with a name of its own."""
+    return topic.startswith(f"{application}-") and topic.endswith("-changelog")
+
+
+def application_dir(location: StoreLocation) -> Path:
+    """Return the folder of the application that a store belongs to."""
+    return location.task_dir.parents[location.store.task.count("/")]

@@ -1,0 +1,134 @@
+"""Plan how the offsets of restored stores are noted in a staged task directory."""
+
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+
+from snapstore.layouts.kafka_streams.checkpoint import (
+    Offsets,
+    parse_checkpoint,
+    render_checkpoint,
+)
+from snapstore.layouts.kafka_streams.family import FAMILY, offset_entry
+from snapstore.layouts.kafka_streams.names import (
+    CHECKPOINT,
+    FROM_4_3,
+    GLOBAL,
+    own_checkpoint,
+)
+from snapstore.layouts.kafka_streams.tasks import CUSTOM, TaskContent, read_task
+from snapstore.layouts.kafka_streams.topics import attribute
+from snapstore.model.identity import ChangelogPartition, StoreId
+from snapstore.model.snapshot import Description
+from snapstore.ports import FamilyNote, FileNote, Note, StoreView
+
+
+def plan_notes(
+    task_dir: Path,
+    restored: Sequence[Description],
+    views: Sequence[StoreView],
+    configured: Mapping[str, str],
+) -> tuple[Note, ...]:
+    """Return the notes for one task directory; all of ``restored`` are of that task.
+
+    Where the databases keep the offset, each gets the store's own, the least of all, if it does
+    not have it already: it is flushed there, while a `.checkpoint` would be taken over into memory
+    only and then removed (LegacyCheckpointingStateStore). To 4.2 the offset goes into `.checkpoint`
+    beside those of the other stores whose files are there; a line for files that are not there
+    would make the application skip records that it lacks. The status of a database is not touched.
+    """
+    if not restored:
+        return ()
+    first = restored[0].store
+    content = read_task(task_dir, first.application, first.task)
+    lines = _kept_lines(task_dir, content, restored, configured)
+    notes: list[Note] = []
+    for description, view in zip(restored, views, strict=True):
+        offsets = _offsets(description)
+        if _has_own_file(description, content):
+            notes += _own_file(task_dir, description, offsets)
+        elif _keeps_offsets(description, view):
+            notes += _family_notes(view, offsets)
+        else:
+            lines |= offsets
+    return (*_task_file(task_dir, lines), *notes)
+
+
+def _offsets(description: Description) -> dict[ChangelogPartition, int]:
+    """Return the numbers to write: a global store notes the offset to read next."""
+    return {
+        one.position.changelog: one.position.resume_offset
+        if description.store.task == GLOBAL
+        else one.position.applied_offset
+        for one in description.positions
+    }
+
+
+def _has_own_file(description: Description, content: TaskContent) -> bool:
+    found = content.find(description.store.store)
+    if found is not None and own_checkpoint(found.name) in found.side_files:
+        return True
+    return description.store_type == CUSTOM and description.generation == FROM_4_3
+
+
+def _keeps_offsets(description: Description, view: StoreView) -> bool:
+    if description.generation == FROM_4_3:
+        return True
+    return any(FAMILY in view.families(database) for database in view.databases)
+
+
+def _family_notes(view: StoreView, offsets: Mapping[ChangelogPartition, int]) -> list[Note]:
+    wanted = dict(offset_entry(changelog, offset) for changelog, offset in offsets.items())
+    notes: list[Note] = []
+    for database in view.databases:
+        there = view.entries(database, FAMILY) if FAMILY in view.families(database) else {}
+        entries = {key: value for key, value in wanted.items() if there.get(key) != value}
+        if entries:
+            notes.append(FamilyNote(database=database, family=FAMILY, entries=entries))
+    return notes
+
+
+def _own_file(
+    task_dir: Path, description: Description, offsets: Mapping[ChangelogPartition, int]
+) -> list[Note]:
+    name = own_checkpoint(description.store.store)
+    content = render_checkpoint(offsets) if offsets else None
+    return _file_note(task_dir, name, content)
+
+
+def _task_file(task_dir: Path, lines: Offsets) -> list[Note]:
+    return _file_note(task_dir, CHECKPOINT, render_checkpoint(lines) if lines else None)
+
+
+def _file_note(task_dir: Path, name: str, content: bytes | None) -> list[Note]:
+    path = task_dir / name
+    there = path.read_bytes() if path.exists() else None
+    return [] if there == content else [FileNote(name=name, content=content)]
+
+
+def _kept_lines(
+    task_dir: Path,
+    content: TaskContent,
+    restored: Sequence[Description],
+    configured: Mapping[str, str],
+) -> Offsets:
+    """Return the lines that stay: of stores that are there and are not being restored."""
+    path = task_dir / CHECKPOINT
+    if not path.exists():
+        return {}
+    offsets = parse_checkpoint(path.read_bytes(), path)
+    first = restored[0].store
+    replaced = {description.store.store for description in restored}
+    known = {
+        description.store.store: description.positions[0].position.changelog.topic
+        for description in restored
+        if description.positions
+    }
+    names = sorted({*content.names(), *replaced})
+    ids = [StoreId(first.application, first.task, name) for name in names]
+    matched = attribute(ids, offsets, {**configured, **known})
+    kept = {topic for name, topic in matched.topics.items() if name not in replaced}
+    return {
+        changelog: offset
+        for changelog, offset in offsets.items()
+        if changelog.topic in kept and changelog not in matched.foreign
+    }

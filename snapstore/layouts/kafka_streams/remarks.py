@@ -1,0 +1,54 @@
+"""What the operator should know about the offsets of a store although it can be taken."""
+
+from collections.abc import Sequence
+
+from snapstore.layouts.kafka_streams.checkpoint import parse_checkpoint
+from snapstore.layouts.kafka_streams.families import Families, foreign_partitions
+from snapstore.layouts.kafka_streams.family import FAMILY
+from snapstore.layouts.kafka_streams.noted import attribute_noted, offset_file
+from snapstore.layouts.kafka_streams.options import KafkaStreamsOptions
+from snapstore.model.identity import ChangelogPartition
+from snapstore.model.store import ChangelogPosition, StoreLocation
+from snapstore.ports import StoreView
+
+
+def remarks(
+    location: StoreLocation,
+    noted: bytes | None,
+    view: StoreView,
+    families: Families | None,
+    positions: Sequence[ChangelogPosition],
+) -> tuple[str, ...]:
+    """Return sentences: on offsets of other tasks, and on a zero that may mean nothing."""
+    told = []
+    foreign = _foreign(location, noted, families)
+    if foreign:
+        told.append(
+            f"{location.store}: left aside what is noted for {', '.join(map(str, foreign))}, "
+            f"since task {location.store.task} does not read it"
+        )
+    if any(position.applied_offset == 0 for position in positions) and _is_empty(view):
+        told.append(
+            f"{location.store}: offset 0 is noted and the store is empty; if the record at 0 was "
+            "never applied, it is missing: compare with a rebuild"
+        )
+    return tuple(told)
+
+
+def _foreign(
+    location: StoreLocation, noted: bytes | None, families: Families | None
+) -> list[ChangelogPartition]:
+    found = set() if families is None else set(foreign_partitions(location.store, families))
+    if noted is not None:
+        offsets = parse_checkpoint(noted, offset_file(location))
+        found |= set(attribute_noted(location, offsets, (), KafkaStreamsOptions()).foreign)
+    return sorted(found)
+
+
+def _is_empty(view: StoreView) -> bool:
+    return not any(
+        any(True for _ in view.scan(database, family))
+        for database in view.databases
+        for family in view.families(database)
+        if family != FAMILY
+    )
