@@ -1,0 +1,110 @@
+"""Write a file so that it is there whole under its name, or not at all, also after a power cut."""
+
+import errno
+import os
+import secrets
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+from snapstore.errors import RepositoryNotFoundError
+from snapstore.storages.local.claim import claim
+
+_FOLDER_MODE = 0o700
+_FILE_MODE = 0o600
+
+
+class UnfinishedFile:
+    """A complete, durable file that has no final name yet."""
+
+    def __init__(self, path: Path) -> None:
+        self.path = path
+
+    def publish_new(self, final: Path) -> bool:
+        """Give it its name; False, and nothing changed, when the name is taken."""
+        ensure_folder(final.parent)
+        won = claim(self.path, final)
+        if won:
+            sync_folder(final.parent)
+        return won
+
+    def publish_over(self, final: Path) -> None:
+        """Give it its name in place of whatever has it."""
+        ensure_folder(final.parent)
+        self.path.replace(final)
+        sync_folder(final.parent)
+
+
+@contextmanager
+def written(folder: Path, chunks: Iterable[bytes]) -> Iterator[UnfinishedFile]:
+    """Write ``chunks`` to a new file of ``folder`` and sync it; leaving removes what is left.
+
+    Whatever ``chunks`` raises passes through, and nothing stays.
+    """
+    ensure_folder(folder)
+    path = folder / secrets.token_hex(16)
+    fd = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, _FILE_MODE)
+    try:
+        try:
+            for chunk in chunks:
+                _write_all(fd, chunk)
+            os.fsync(fd)
+        finally:
+            os.close(fd)
+        yield UnfinishedFile(path)
+    finally:
+        path.unlink(missing_ok=True)
+
+
+def ensure_root(root: Path) -> None:
+    """Create the repository's own folder; its parent must be there.
+
+    A parent that is missing is more often a disk that is not mounted than a wish, so it raises
+    RepositoryNotFoundError.
+    """
+    try:
+        root.mkdir(mode=_FOLDER_MODE)
+    except FileExistsError:
+        return
+    except FileNotFoundError as error:
+        raise RepositoryNotFoundError(
+            f"the folder {root.parent} does not exist",
+            hint="mount the disk, or make the folder",
+            path=str(root.parent),
+        ) from error
+    sync_folder(root.parent)
+
+
+def ensure_folder(folder: Path) -> None:
+    """Create a folder below one that is there, each name made durable on the way."""
+    if folder.is_dir():
+        return
+    if not folder.parent.is_dir():
+        ensure_folder(folder.parent)
+    try:
+        folder.mkdir(mode=_FOLDER_MODE)
+    except FileExistsError:
+        if not folder.is_dir():
+            raise NotADirectoryError(
+                errno.ENOTDIR, os.strerror(errno.ENOTDIR), str(folder)
+            ) from None
+    sync_folder(folder.parent)
+
+
+def sync_folder(folder: Path) -> None:
+    """Make the names in a folder durable."""
+    fd = os.open(folder, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
+    try:
+        os.fsync(fd)
+    except OSError as error:
+        # Some FUSE and CIFS mounts cannot sync a folder; they answer EINVAL or ENOTSUP.
+        if error.errno not in (errno.EINVAL, errno.EOPNOTSUPP):
+            raise
+    finally:
+        os.close(fd)
+
+
+def _write_all(fd: int, chunk: bytes) -> None:
+    view = memoryview(chunk)
+    while view:
+        view = view[os.write(fd, view) :]

@@ -1,0 +1,199 @@
+"""Objects as files below one folder."""
+
+import os
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+
+import msgspec
+
+from snapstore.errors import (
+    BlobCorruptError,
+    ManifestInvalidError,
+    ObjectExistsError,
+    ObjectNotFoundError,
+    RepositoryNotFoundError,
+    StorageError,
+)
+from snapstore.model.store import ByteSource
+from snapstore.ports import ObjectStat, UnfinishedUpload
+from snapstore.storages.checked import checked_chunks
+from snapstore.storages.local.errors import explained, translated
+from snapstore.storages.local.location import UNFINISHED, file_of, root_of
+from snapstore.storages.local.publish import ensure_root, sync_folder, written
+from snapstore.storages.local.walk import object_stat, walk
+
+_READ_BYTES = 1 << 20
+
+
+class LocalOptions(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """A local folder needs none."""
+
+
+class LocalStorage:
+    """Keeps objects as files, mode 0600, below one folder; implements ObjectStorage.
+
+    Each file is written under ``.unfinished/``, synced, and then linked or renamed to its name. The
+    folder itself is made by the first ``put``, if its parent is there.
+    """
+
+    Options = LocalOptions
+
+    def __init__(self, url: str, options: LocalOptions | None = None) -> None:
+        self.options = options or LocalOptions()
+        self.root = root_of(url)
+        self.url = self.root.as_uri()
+        self._unfinished = self.root / UNFINISHED
+
+    def put(self, key: str, body: bytes, *, if_absent: bool = False) -> None:
+        final = file_of(self.root, key)
+        with translated("write", final, needed_bytes=len(body)):
+            ensure_root(self.root)
+            if if_absent and os.path.lexists(final):
+                raise _taken(key)
+            with written(self._unfinished, [body]) as file:
+                if not if_absent:
+                    file.publish_over(final)
+                elif not file.publish_new(final):
+                    raise _taken(key)
+
+    def put_file(self, key: str, source: ByteSource, *, sha256: str) -> bool:
+        final = file_of(self.root, key)
+        with translated("write", final, needed_bytes=source.size):
+            ensure_root(self.root)
+            if final.exists():
+                return self._already_there(key, source.size)
+            with written(self._unfinished, checked_chunks(source, sha256, key)) as file:
+                return file.publish_new(final) or self._already_there(key, source.size)
+
+    def get(self, key: str, *, limit_bytes: int) -> bytes:
+        with self._opened(key) as (fd, path):
+            size = os.fstat(fd).st_size
+            if size > limit_bytes:
+                raise ManifestInvalidError(
+                    f"{key} is larger than any object of its kind",
+                    key=key,
+                    size=size,
+                    limit_bytes=limit_bytes,
+                )
+            return b"".join(_pread(fd, path, 0, size))
+
+    def read(self, key: str, *, start: int, stop: int) -> Iterator[bytes]:
+        with self._opened(key) as (fd, path):
+            yield from _pread(fd, path, start, stop)
+
+    def stat(self, key: str) -> ObjectStat | None:
+        path = file_of(self.root, key)
+        with translated("look at", path):
+            try:
+                return object_stat(key, path.stat())
+            except (FileNotFoundError, NotADirectoryError):
+                return None
+
+    def list(self, prefix: str, *, start_after: str = "") -> Iterator[ObjectStat]:
+        self._require_root()
+        yield from walk(self.root, prefix, start_after)
+
+    def delete(self, keys: Sequence[str]) -> None:
+        failed: dict[str, OSError] = {}
+        folders = set()
+        for key in keys:
+            path = file_of(self.root, key)
+            try:
+                path.unlink()
+                folders.add(path.parent)
+            except (FileNotFoundError, NotADirectoryError):
+                continue
+            except OSError as error:
+                failed[key] = error
+        for folder in folders:
+            with translated("sync", folder):
+                sync_folder(folder)
+        if failed:
+            first, cause = next(iter(failed.items()))
+            why = explained(cause, "delete", file_of(self.root, first))
+            raise StorageError(why.message, hint=why.hint, failed=[*failed]) from cause
+
+    def unfinished_uploads(self) -> Iterator[UnfinishedUpload]:
+        self._require_root()
+        for found in walk(self._unfinished, "", ""):
+            yield UnfinishedUpload(
+                key=f"{UNFINISHED}/{found.key}",
+                upload_id=found.key,
+                started_at=found.modified_at,
+            )
+
+    def abort_upload(self, upload: UnfinishedUpload) -> None:
+        path = file_of(self._unfinished, upload.upload_id)
+        with translated("delete", path):
+            path.unlink(missing_ok=True)
+
+    def checks_checksums(self, key: str) -> bool:
+        del key
+        return True
+
+    def close(self) -> None:
+        """Nothing is held open between calls."""
+
+    def _already_there(self, key: str, size: int) -> bool:
+        found = self.stat(key)
+        if found is None:
+            raise StorageError(f"{key} was deleted while it was being stored", key=key)
+        if found.size != size:
+            raise BlobCorruptError(
+                f"{key} is in the repository with another size",
+                hint="run verify",
+                key=key,
+                size=found.size,
+                expected_size=size,
+            )
+        return False
+
+    def _opened(self, key: str) -> "_Opened":
+        self._require_root()
+        return _Opened(file_of(self.root, key), key)
+
+    def _require_root(self) -> None:
+        with translated("look at", self.root):
+            if not self.root.is_dir():
+                raise RepositoryNotFoundError(
+                    f"the folder {self.root} does not exist",
+                    hint="mount the disk, or run snapstore init",
+                    url=self.url,
+                )
+
+
+class _Opened:
+    """A descriptor of an object's file for the time of a ``with``."""
+
+    def __init__(self, path: Path, key: str) -> None:
+        self._path = path
+        self._key = key
+        self._fd = -1
+
+    def __enter__(self) -> tuple[int, Path]:
+        with translated("read", self._path):
+            try:
+                self._fd = os.open(self._path, os.O_RDONLY | os.O_CLOEXEC)
+            except (FileNotFoundError, NotADirectoryError) as error:
+                raise ObjectNotFoundError(f"there is no {self._key}", key=self._key) from error
+        return self._fd, self._path
+
+    def __exit__(self, *exc: object) -> None:
+        os.close(self._fd)
+
+
+def _pread(fd: int, path: Path, start: int, stop: int) -> Iterator[bytes]:
+    position = start
+    while position < stop:
+        with translated("read", path):
+            chunk = os.pread(fd, min(_READ_BYTES, stop - position), position)
+        if not chunk:
+            raise StorageError(
+                f"{path} ends at byte {position}, before byte {stop}", path=str(path), size=position
+            )
+        position += len(chunk)
+        yield chunk
+
+
+def _taken(key: str) -> ObjectExistsError:
+    return ObjectExistsError(f"{key} is there already", key=key)
