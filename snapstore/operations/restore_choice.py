@@ -1,0 +1,113 @@
+"""Choose the snapshot of each store that a restore takes: the newest usable one."""
+
+from collections.abc import Callable, Collection
+
+import msgspec
+
+from snapstore.errors import (
+    IntegrityError,
+    ManifestInvalidError,
+    RefusedError,
+    SnapshotNotFoundError,
+    SnapstoreError,
+    UncheckedChangelogError,
+    UnsafePathError,
+)
+from snapstore.model.listing import ListedSnapshot
+from snapstore.model.snapshot import Snapshot
+from snapstore.operations.restore_plan import Skipped, Wanted
+from snapstore.repository import Repository
+
+Check = Callable[[Snapshot], int | None]
+"""Proves a snapshot against its changelog and returns the records to replay, if it can be known.
+
+Raises the RefusedError that says why it must not be used.
+"""
+
+
+class Request(msgspec.Struct, frozen=True, kw_only=True):
+    """One store to bring back. ``candidates`` come newest first.
+
+    With ``latest`` the newest usable one is taken and the skipped ones are named; else the first
+    candidate is meant, and it fails when that cannot be used.
+    """
+
+    candidates: tuple[ListedSnapshot, ...]
+    latest: bool
+
+
+class Chooser:
+    """Loads candidates of one repository until one is usable."""
+
+    def __init__(
+        self,
+        repository: Repository,
+        *,
+        check: Check | None,
+        allow_unchecked_changelog: bool,
+    ) -> None:
+        self._repository = repository
+        self._check = check
+        self._allow_unchecked_changelog = allow_unchecked_changelog
+
+    def choose(self, request: Request, failed: Collection[Skipped] = ()) -> Wanted:
+        """Return the newest usable candidate.
+
+        ``failed`` are those that have turned out to be damaged. A storage that cannot be read is
+        never taken for a snapshot that is not there: UnavailableError goes through. Raises the
+        error of the newest candidate, with ``skipped``, when none is usable.
+        """
+        if not request.candidates:
+            raise SnapshotNotFoundError("there is no snapshot to restore")
+        known_bad = {skipped.snapshot_id: skipped for skipped in failed}
+        skipped: list[Skipped] = []
+        first: SnapstoreError | None = None
+        for listed in request.candidates if request.latest else request.candidates[:1]:
+            if listed.id in known_bad:
+                skipped.append(known_bad[listed.id])
+                continue
+            try:
+                return self._load(listed, tuple(skipped))
+            except UnsafePathError:
+                raise
+            except (IntegrityError, RefusedError, SnapshotNotFoundError) as error:
+                first = first or error
+                skipped.append(skip(listed.id, error))
+        return self._none_usable(request, skipped, first)
+
+    def _load(self, listed: ListedSnapshot, skipped: tuple[Skipped, ...]) -> Wanted:
+        if listed.changelogs and self._check is None and not self._allow_unchecked_changelog:
+            raise UncheckedChangelogError(
+                f"nothing proves snapshot {listed.id[:12]} of {listed.store} against its changelog",
+                hint="configure Kafka, or pass --allow-unchecked-changelog",
+                snapshot=listed.id,
+                store=str(listed.store),
+            )
+        snapshot = self._repository.catalog.load(listed)
+        manifest = self._repository.manifests.load(snapshot.id)
+        if manifest.description != snapshot.description:
+            raise ManifestInvalidError(
+                f"the manifest of snapshot {snapshot.id[:12]} describes something else than its"
+                " catalog entry",
+                snapshot=snapshot.id,
+            )
+        records = None if self._check is None else self._check(snapshot)
+        return Wanted(
+            snapshot=snapshot, manifest=manifest, skipped=skipped, records_to_replay=records
+        )
+
+    def _none_usable(
+        self, request: Request, skipped: list[Skipped], first: SnapstoreError | None
+    ) -> Wanted:
+        newest = skipped[0]
+        error = first or IntegrityError(newest.reason)
+        error.facts.setdefault("snapshot", newest.snapshot_id)
+        error.facts.setdefault("store", str(request.candidates[0].store))
+        if len(skipped) > 1:
+            error.facts["skipped"] = [f"{item.snapshot_id[:12]}: {item.reason}" for item in skipped]
+        raise error
+
+
+def skip(snapshot_id: str, error: SnapstoreError) -> Skipped:
+    """Return why a snapshot was passed over."""
+    return Skipped(snapshot_id=snapshot_id, reason=error.message, code=error.code)

@@ -1,0 +1,291 @@
+"""Build the complete new task directory in the work folder, beside the one in use."""
+
+import os
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import ExitStack, contextmanager
+from pathlib import Path
+
+import msgspec
+
+from snapstore.errors import (
+    IntegrityError,
+    RefusedError,
+    SourceDamagedError,
+    StoreNotFoundError,
+    UnknownOffsetError,
+)
+from snapstore.model.identity import StoreId
+from snapstore.model.report import Advanced
+from snapstore.model.snapshot import Description
+from snapstore.model.store import ChangelogPosition, StoreLocation
+from snapstore.operations.fetch import BlobToFetch, fetch_all
+from snapstore.operations.rate_limit import RateLimit
+from snapstore.operations.restore_names import check_note_name, lies_in
+from snapstore.operations.restore_plan import IMMUTABLE_SUFFIXES, Fetch, StorePlan, TaskPlan
+from snapstore.operations.restore_target import staging_folder, walk_files, work_folder
+from snapstore.operations.stage_files import FileWriter, os_errors, sync_tree
+from snapstore.operations.swap import Reached
+from snapstore.ports import (
+    FamilyNote,
+    FileNote,
+    Layout,
+    Listener,
+    ObjectStorage,
+    StoreBackend,
+    StoreView,
+)
+
+_FILE_MODE = 0o640
+
+
+class Parts(msgspec.Struct, frozen=True, kw_only=True):
+    """What the work on a task needs beside its plan. ``backends`` are by their registered name."""
+
+    storage: ObjectStorage
+    layout: Layout
+    backends: Mapping[str, StoreBackend]
+    listener: Listener
+    parallel: int = 8
+    limit: RateLimit | None = None
+
+
+def stage(plan: TaskPlan, parts: Parts, writer: FileWriter, reached: Reached) -> None:
+    """Make the staged directory complete, verified and durable.
+
+    What an interrupted run has left there is used where its hash is right, and removed otherwise.
+    Raises IntegrityError with ``stores`` when blobs are missing or broken, or when the staged files
+    do not say the offsets they should.
+    """
+    staged = staging_folder(plan.task_dir)
+    writer.make_folder(staged)
+    reached("staging made")
+    _remove_strangers(staged, plan)
+    _take_from_current(staged, plan, writer)
+    reached("other stores taken over")
+    _fetch(staged, plan, parts, writer, reached)
+    reached("files fetched")
+    _write_inline(staged, plan, writer, reached)
+    reached("small files written")
+    note(staged, plan.stores, parts, writer, reached)
+    reached("offsets noted")
+    verify_staged(staged, plan.stores, parts)
+    _settle(staged, writer)
+    reached("staging durable")
+
+
+def note(
+    staged: Path,
+    stores: Sequence[StorePlan],
+    parts: Parts,
+    writer: FileWriter,
+    reached: Reached,
+) -> None:
+    """Write the offsets of the restored stores into the staged directory."""
+    descriptions = [_description(store) for store in stores]
+    with ExitStack() as open_views:
+        views: list[StoreView] = [
+            open_views.enter_context(open_staged(staged, description, parts))
+            for description in descriptions
+        ]
+        notes = parts.layout.notes(staged, descriptions, views)
+    for each in notes:
+        match each:
+            case FileNote(name=name, content=None):
+                check_note_name(name)
+                (staged / name).unlink(missing_ok=True)
+            case FileNote(name=name, content=bytes() as content):
+                check_note_name(name)
+                writer.write(staged / name, content, _FILE_MODE)
+            case FamilyNote(database=database, family=family, entries=entries):
+                backend = parts.backends[_backend_of(database, descriptions)]
+                backend.write_entries(staged / database, family, entries)
+        reached("note written")
+
+
+def verify_staged(staged: Path, stores: Sequence[StorePlan], parts: Parts) -> None:
+    """Open every restored store and raise IntegrityError unless it says the offsets it should."""
+    for store in stores:
+        description = _description(store)
+        location = staged_location(staged, store)
+        noted = parts.layout.noted_offsets(location)
+        with open_staged(staged, description, parts) as view:
+            if not description.positions:
+                continue
+            found = parts.layout.positions(location, noted, view, running=False)
+        expected = [each.position for each in description.positions]
+        if _by_changelog(found) != _by_changelog(expected):
+            raise IntegrityError(
+                f"the staged files of {description.store} do not say the offsets of the snapshot",
+                hint="the target was left as it was",
+                stores=[str(description.store)],
+                expected=_by_changelog(expected),
+                found=_by_changelog(found),
+            )
+
+
+@contextmanager
+def open_staged(staged: Path, description: Description, parts: Parts) -> Iterator[StoreView]:
+    """Open a staged store; what is wrong with its files was wrong in the snapshot already."""
+    try:
+        with parts.backends[description.backend].open_view(staged, description.root) as view:
+            yield view
+    except (SourceDamagedError, StoreNotFoundError, UnknownOffsetError) as error:
+        raise IntegrityError(
+            f"the snapshot of {description.store} does not open as a store: {error.message}",
+            hint="the target was left as it was; verify --open-store finds such snapshots",
+            stores=[str(description.store)],
+        ) from error
+
+
+def staged_location(staged: Path, store: StorePlan) -> StoreLocation:
+    """Return the restored store as a layout would find it in that task directory."""
+    description = _description(store)
+    return StoreLocation(
+        store=description.store,
+        layout=description.layout,
+        backend=description.backend,
+        store_type=description.store_type,
+        generation=description.generation,
+        task_dir=staged,
+        root=description.root,
+        side_files=tuple(name for name in store.modes if not lies_in(name, description.root)),
+    )
+
+
+def _remove_strangers(staged: Path, plan: TaskPlan) -> None:
+    """Leave only the files that the plan found there with the right hash."""
+    good = {reuse.name for store in plan.stores for reuse in store.reuse if reuse.staged}
+    with os_errors(staged):
+        for name, _ in list(walk_files(staged)):
+            if name not in good:
+                (staged / name).unlink()
+        for parent, folders, names in os.walk(staged, topdown=False):
+            del folders, names
+            folder = Path(parent)
+            if folder != staged and not any(folder.iterdir()):
+                folder.rmdir()
+
+
+def _take_from_current(staged: Path, plan: TaskPlan, writer: FileWriter) -> None:
+    names = [keep.name for keep in plan.keep]
+    names += [reuse.name for store in plan.stores for reuse in store.reuse if not reuse.staged]
+    for name in names:
+        source, target = plan.task_dir / name, staged / name
+        writer.make_folder(target.parent)
+        if name.endswith(IMMUTABLE_SUFFIXES):
+            with os_errors(target):
+                os.link(source, target, follow_symlinks=False)
+        else:
+            writer.copy(source, target, source.stat().st_mode)
+
+
+def _fetch(
+    staged: Path, plan: TaskPlan, parts: Parts, writer: FileWriter, reached: Reached
+) -> None:
+    folder = work_folder(plan.task_dir) / "parts"
+    writer.make_folder(folder)
+    fetches = _merged(plan.stores)
+    jobs = {
+        sha256: BlobToFetch(blob=fetch.blob, sha256=sha256, size=fetch.size, part=folder / sha256)
+        for sha256, (fetch, _) in fetches.items()
+    }
+    modes = {name: mode for store in plan.stores for name, mode in store.modes.items()}
+
+    def advanced(job: BlobToFetch, amount: int) -> None:
+        for store in fetches[job.sha256][1]:
+            parts.listener(Advanced(store=store, stage="download", amount=amount))
+        reached("bytes fetched")
+
+    def fetched(job: BlobToFetch) -> None:
+        first, *others = fetches[job.sha256][0].names
+        for name in (first, *others):
+            writer.make_folder((staged / name).parent)
+        for name in others:
+            writer.copy(job.part, staged / name, modes[name])
+        writer.adopt(job.part, modes[first])
+        with os_errors(staged / first):
+            job.part.rename(staged / first)
+        reached("file fetched")
+
+    try:
+        fetch_all(
+            parts.storage,
+            list(jobs.values()),
+            parallel=parts.parallel,
+            limit=parts.limit,
+            advanced=advanced,
+            fetched=fetched,
+        )
+    except IntegrityError as error:
+        _name_the_files(error, fetches)
+        raise
+
+
+def _merged(stores: Sequence[StorePlan]) -> dict[str, tuple[Fetch, tuple[StoreId, ...]]]:
+    """One fetch for each content, with the stores that wait for it."""
+    merged: dict[str, tuple[Fetch, tuple[StoreId, ...]]] = {}
+    for store in stores:
+        for fetch in store.fetch:
+            earlier = merged.get(fetch.sha256)
+            if earlier is None:
+                merged[fetch.sha256] = (fetch, (store.store,))
+            else:
+                names = (*earlier[0].names, *fetch.names)
+                merged[fetch.sha256] = (
+                    msgspec.structs.replace(earlier[0], names=names),
+                    (*earlier[1], store.store),
+                )
+    return merged
+
+
+def _name_the_files(
+    error: IntegrityError, fetches: Mapping[str, tuple[Fetch, tuple[StoreId, ...]]]
+) -> None:
+    blob = error.facts.get("blob")
+    for fetch, stores in fetches.values():
+        if fetch.blob == blob:
+            error.facts["files"] = list(fetch.names)
+            error.facts["stores"] = [str(store) for store in stores]
+
+
+def _write_inline(staged: Path, plan: TaskPlan, writer: FileWriter, reached: Reached) -> None:
+    """Write the small files; CURRENT last, since a database without it cannot be opened."""
+    files = [
+        (inline.name.rpartition("/")[2] == "CURRENT", inline.name, inline.content, store)
+        for store in plan.stores
+        for inline in store.inline
+    ]
+    for _, name, content, store in sorted(files, key=lambda file: file[:2]):
+        writer.make_folder((staged / name).parent)
+        writer.write(staged / name, content, store.modes[name])
+        reached("small file written")
+
+
+def _settle(staged: Path, writer: FileWriter) -> None:
+    """Give all files their owner, mode and time, and make them durable.
+
+    A linked table has the owner and mode that the application gave it, and keeps them.
+    """
+    for name, status in walk_files(staged):
+        if status.st_nlink == 1:
+            writer.adopt(staged / name, status.st_mode)
+    with os_errors(staged):
+        os.utime(staged)
+    sync_tree(staged)
+
+
+def _backend_of(database: str, descriptions: Sequence[Description]) -> str:
+    for description in descriptions:
+        if database in description.databases:
+            return description.backend
+    raise RefusedError(
+        f"an offset was to be noted in {database}, which no restored store has", database=database
+    )
+
+
+def _by_changelog(positions: Sequence[ChangelogPosition]) -> dict[str, int]:
+    return {str(position.changelog): position.applied_offset for position in positions}
+
+
+def _description(store: StorePlan) -> Description:
+    return store.wanted.manifest.description

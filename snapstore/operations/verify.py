@@ -1,0 +1,315 @@
+"""Look whether snapshots can be restored, without restoring them."""
+
+import hashlib
+import math
+import random
+from collections.abc import Iterable, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+from tempfile import TemporaryDirectory
+
+import msgspec
+
+from snapstore.errors import (
+    BlobCorruptError,
+    BlobMissingError,
+    ConfigError,
+    IntegrityError,
+    SnapshotNotFoundError,
+    SourceDamagedError,
+    StoreNotFoundError,
+    UnsafePathError,
+)
+from snapstore.model.listing import ListedSnapshot
+from snapstore.model.report import Advanced, StoreFinished, StoreStarted
+from snapstore.model.snapshot import Manifest
+from snapstore.operations.fetch import ARCHIVE_CLASSES, BlobToFetch, fetch_all, read_or_explain
+from snapstore.operations.rate_limit import RateLimit
+from snapstore.operations.restore_names import check_names
+from snapstore.operations.stage_files import FileWriter, Permissions
+from snapstore.operations.verify_report import Damage, DamageKind, VerifyReport
+from snapstore.ports import Listener, ObjectStat, StoreBackend
+from snapstore.repository import Repository, keys
+
+_LIST_INSTEAD_OF_ASKING = 500
+
+
+class VerifyOptions(msgspec.Struct, frozen=True, kw_only=True):
+    """How closely to look.
+
+    ``read_data`` reads and hashes the blobs; ``sample_percent`` of them, drawn with ``seed``.
+    ``open_store`` also brings each store into a folder below ``scratch``, opens it and reads every
+    entry.
+    """
+
+    read_data: bool = False
+    sample_percent: float = 100.0
+    seed: int = 0
+    open_store: bool = False
+    scratch: Path | None = None
+    parallel: int = 8
+    limit_bytes_per_second: int | None = None
+
+
+class Need(msgspec.Struct, kw_only=True):
+    """A blob and all that needs it."""
+
+    blob: str
+    sha256: str
+    size: int
+    files: set[str]
+    snapshots: list[ListedSnapshot]
+
+
+def verify(
+    repository: Repository,
+    listed: Sequence[ListedSnapshot],
+    *,
+    backends: Mapping[str, StoreBackend],
+    listener: Listener,
+    options: VerifyOptions,
+) -> VerifyReport:
+    """Return the damage of those snapshots: none when every one of them can be restored.
+
+    Raises what the storage raises: that it cannot be reached is no damage.
+    """
+    if not 0 < options.sample_percent <= 100:
+        raise ConfigError("the sample must be above 0 and at most 100 percent")
+    damage: list[Damage] = []
+    manifests = _load(repository, listed, damage)
+    needs = needs_of(manifests)
+    stats = _stats(repository, needs, options.parallel)
+    damage += [found for need in needs.values() if (found := _judge(need, stats.get(need.blob)))]
+    broken = {found.blob for found in damage if found.blob}
+    sound = [need for name, need in needs.items() if name not in broken]
+    read: list[Need] = []
+    if options.read_data:
+        read = sample(sound, options.sample_percent, options.seed)
+        damage += _read_all(repository, read, listener, options)
+        broken |= {found.blob for found in damage if found.blob}
+    opened, entries = 0, 0
+    if options.open_store:
+        for item, manifest in manifests.items():
+            if any(entry.blob in broken for entry in manifest.files):
+                continue
+            opened_damage, count = _open(repository, item, manifest, backends, listener, options)
+            opened += 1
+            entries += count
+            damage += opened_damage
+    return VerifyReport(
+        snapshots=len(listed),
+        blobs=len(needs),
+        read_blobs=len(read),
+        read_bytes=sum(need.size for need in read),
+        opened_stores=opened,
+        scanned_entries=entries,
+        damage=tuple(damage),
+    )
+
+
+def needs_of(manifests: Mapping[ListedSnapshot, Manifest]) -> dict[str, Need]:
+    """Return every blob that the manifests name, once, with all that needs it."""
+    needs: dict[str, Need] = {}
+    for listed, manifest in manifests.items():
+        for entry in manifest.files:
+            if entry.blob is None:
+                continue
+            need = needs.setdefault(
+                entry.blob,
+                Need(
+                    blob=entry.blob,
+                    sha256=entry.sha256,
+                    size=entry.size,
+                    files=set(),
+                    snapshots=[],
+                ),
+            )
+            need.files.add(entry.name)
+            if listed not in need.snapshots:
+                need.snapshots.append(listed)
+    return needs
+
+
+def sample(needs: Sequence[Need], percent: float, seed: int) -> list[Need]:
+    """Draw that share of the blobs, at least one if there are any; the same for the same seed."""
+    count = math.ceil(len(needs) * percent / 100)
+    return random.Random(seed).sample(sorted(needs, key=lambda need: need.blob), count)
+
+
+def _load(
+    repository: Repository, listed: Sequence[ListedSnapshot], damage: list[Damage]
+) -> dict[ListedSnapshot, Manifest]:
+    manifests = {}
+    for item in listed:
+        kind: DamageKind = "entry"
+        try:
+            snapshot = repository.catalog.load(item)
+            kind = "manifest"
+            manifest = repository.manifests.load(item.id)
+            check_names([manifest])
+        except (IntegrityError, SnapshotNotFoundError, UnsafePathError) as error:
+            damage.append(_of_snapshot(kind, item, error.message))
+            continue
+        if manifest.description == snapshot.description:
+            manifests[item] = manifest
+        else:
+            reason = "the manifest describes something else than the catalog entry"
+            damage.append(_of_snapshot("manifest", item, reason))
+    return manifests
+
+
+def _stats(
+    repository: Repository, needs: Mapping[str, Need], parallel: int
+) -> dict[str, ObjectStat]:
+    """Ask for each blob, or list them all where that is fewer requests."""
+    storage = repository.storage
+    if len(needs) > _LIST_INSTEAD_OF_ASKING:
+        return {
+            name: stat
+            for stat in storage.list(keys.BLOBS)
+            if (name := stat.key.rpartition("/")[2]) in needs and stat.key == keys.blob(name)
+        }
+    with ThreadPoolExecutor(max_workers=parallel) as pool:
+        found = pool.map(lambda name: (name, storage.stat(keys.blob(name))), needs)
+        return {name: stat for name, stat in found if stat is not None}
+
+
+def _judge(need: Need, stat: ObjectStat | None) -> Damage | None:
+    if stat is None:
+        return _of_blob("missing", need, f"blob {need.blob} is missing")
+    if stat.size != need.size:
+        return _of_blob(
+            "size", need, f"blob {need.blob} holds {stat.size} bytes instead of {need.size}"
+        )
+    if stat.storage_class in ARCHIVE_CLASSES:
+        return _of_blob(
+            "archived",
+            need,
+            f"blob {need.blob} lies in storage class {stat.storage_class} and cannot be read",
+            storage_class=stat.storage_class,
+        )
+    return None
+
+
+def _read_all(
+    repository: Repository, needs: Iterable[Need], listener: Listener, options: VerifyOptions
+) -> list[Damage]:
+    """Read and hash blobs, several at a time and a chunk of each in memory."""
+    limit = _limit(options)
+
+    def read(need: Need) -> Damage | None:
+        store = need.snapshots[0].store
+        digest = hashlib.sha256()
+        try:
+            for chunk in read_or_explain(repository.storage, need.blob, start=0, stop=need.size):
+                digest.update(chunk)
+                listener(Advanced(store=store, stage="verify", amount=len(chunk)))
+                if limit is not None:
+                    limit.passed(len(chunk))
+        except BlobMissingError as error:
+            return _of_blob("missing", need, error.message)
+        except BlobCorruptError as error:
+            return _of_blob("corrupt", need, error.message)
+        if digest.hexdigest() != need.sha256:
+            return _of_blob("corrupt", need, f"blob {need.blob} does not hash to its name")
+        return None
+
+    with ThreadPoolExecutor(max_workers=options.parallel) as pool:
+        return [found for found in pool.map(read, needs) if found is not None]
+
+
+def _open(
+    repository: Repository,
+    listed: ListedSnapshot,
+    manifest: Manifest,
+    backends: Mapping[str, StoreBackend],
+    listener: Listener,
+    options: VerifyOptions,
+) -> tuple[list[Damage], int]:
+    """Bring one store into a scratch folder and read every entry of it."""
+    store = listed.store
+    total = sum(entry.size for entry in manifest.files if entry.blob is not None)
+    listener(StoreStarted(store=store, stage="verify", total=total))
+    with TemporaryDirectory(prefix="snapstore-verify-", dir=options.scratch) as scratch:
+        try:
+            _materialise(repository, listed, manifest, Path(scratch), listener, options)
+            count = _scan(manifest, Path(scratch), backends)
+        except (IntegrityError, SourceDamagedError, StoreNotFoundError) as error:
+            listener(StoreFinished(store=store, outcome=error.message, ok=False))
+            kind: DamageKind = "corrupt" if isinstance(error, IntegrityError) else "unopenable"
+            return [_of_snapshot(kind, listed, error.message)], 0
+    listener(StoreFinished(store=store, outcome=f"{count} entries read", ok=True))
+    return [], count
+
+
+def _materialise(
+    repository: Repository,
+    listed: ListedSnapshot,
+    manifest: Manifest,
+    scratch: Path,
+    listener: Listener,
+    options: VerifyOptions,
+) -> None:
+    warnings: list[str] = []
+    writer = FileWriter(Permissions(file_mode=0o600, dir_mode=0o700), warnings.append)
+    blobs = []
+    for entry in manifest.files:
+        path = scratch / entry.name
+        writer.make_folder(path.parent)
+        if entry.inline is not None:
+            writer.write(path, entry.inline, entry.mode)
+        elif entry.blob is not None:
+            blobs.append(
+                BlobToFetch(blob=entry.blob, sha256=entry.sha256, size=entry.size, part=path)
+            )
+    fetch_all(
+        repository.storage,
+        blobs,
+        parallel=options.parallel,
+        limit=_limit(options),
+        advanced=lambda _, amount: listener(
+            Advanced(store=listed.store, stage="verify", amount=amount)
+        ),
+        fetched=lambda _: None,
+    )
+
+
+def _scan(manifest: Manifest, scratch: Path, backends: Mapping[str, StoreBackend]) -> int:
+    """Read every entry of every family: a broken block is found by nothing else."""
+    description = manifest.description
+    with backends[description.backend].open_view(scratch, description.root) as view:
+        if view.databases != tuple(sorted(description.databases)):
+            raise SourceDamagedError(
+                f"{description.store} holds other databases than its snapshot says",
+                expected=sorted(description.databases),
+                found=list(view.databases),
+            )
+        return sum(
+            1
+            for database in view.databases
+            for family in view.families(database)
+            for _ in view.scan(database, family)
+        )
+
+
+def _limit(options: VerifyOptions) -> RateLimit | None:
+    rate = options.limit_bytes_per_second
+    return None if rate is None else RateLimit(rate)
+
+
+def _of_blob(
+    kind: DamageKind, need: Need, reason: str, *, storage_class: str | None = None
+) -> Damage:
+    return Damage(
+        kind=kind,
+        reason=reason,
+        blob=need.blob,
+        files=tuple(sorted(need.files)),
+        snapshots=tuple(listed.id for listed in need.snapshots),
+        stores=tuple(sorted({str(listed.store) for listed in need.snapshots})),
+        storage_class=storage_class,
+    )
+
+
+def _of_snapshot(kind: DamageKind, listed: ListedSnapshot, reason: str) -> Damage:
+    return Damage(kind=kind, reason=reason, snapshots=(listed.id,), stores=(str(listed.store),))
