@@ -7,7 +7,7 @@ import msgspec
 
 from snapstore.errors import PluginError, SnapstoreError, StoreChangedError
 from snapstore.model.store import ChangelogPosition, StoreLocation
-from snapstore.operations.hold import held_positions, held_store, retrying
+from snapstore.operations.hold import held_offsets, held_store, retrying
 from snapstore.operations.stopping import Stop
 from snapstore.ports import Clock, Layout, StoreBackend
 
@@ -17,13 +17,15 @@ _ATTEMPTS = 3
 class DiscoveredStore(msgspec.Struct, frozen=True, kw_only=True):
     """A store as it was found. ``problem`` says why no snapshot could be taken of it now.
 
-    ``running`` and ``size_bytes`` are None where they could not be found out.
+    ``running`` and ``size_bytes`` are None where they could not be found out. ``remarks`` are
+    sentences on what the offsets show.
     """
 
     location: StoreLocation
     running: bool | None = None
     size_bytes: int | None = None
     positions: tuple[ChangelogPosition, ...] = ()
+    remarks: tuple[str, ...] = ()
     problem: SnapstoreError | None = None
 
 
@@ -73,10 +75,12 @@ def _look_at(
             size_bytes = sum(file.size for file in held.capture.files)
             seen = DiscoveredStore(location=location, running=held.running, size_bytes=size_bytes)
             try:
-                positions = held_positions(location, layout, held)
+                offsets = held_offsets(location, layout, held)
             except SnapstoreError as problem:
                 return msgspec.structs.replace(seen, problem=problem)
-            return msgspec.structs.replace(seen, positions=positions)
+            return msgspec.structs.replace(
+                seen, positions=offsets.positions, remarks=offsets.remarks
+            )
 
     try:
         return retrying(attempt, attempts=_ATTEMPTS, again=(StoreChangedError,), sleep=Stop().sleep)

@@ -30,6 +30,13 @@ class HeldStore(msgspec.Struct, frozen=True, kw_only=True):
     began_at: datetime
 
 
+class HeldOffsets(msgspec.Struct, frozen=True, kw_only=True):
+    """The offsets of a captured store, and sentences for the operator on what they show."""
+
+    positions: tuple[ChangelogPosition, ...]
+    remarks: tuple[str, ...]
+
+
 @contextmanager
 def held_store(
     location: StoreLocation, layout: Layout, backend: StoreBackend, clock: Clock
@@ -52,11 +59,17 @@ def held_store(
         )
 
 
-def held_positions(
-    location: StoreLocation, layout: Layout, held: HeldStore
-) -> tuple[ChangelogPosition, ...]:
-    """Return which offsets the held files hold; raises what ``Layout.positions`` raises."""
-    return layout.positions(location, held.noted_offsets, held.capture.view, running=held.running)
+def held_offsets(location: StoreLocation, layout: Layout, held: HeldStore) -> HeldOffsets:
+    """Return which offsets the held files hold; raises what ``Layout.positions`` raises.
+
+    To be asked before any file is released: the view needs them all.
+    """
+    view = held.capture.view
+    positions = layout.positions(location, held.noted_offsets, view, running=held.running)
+    return HeldOffsets(
+        positions=positions,
+        remarks=layout.remarks(location, held.noted_offsets, view, positions),
+    )
 
 
 def require_unchanged_use(location: StoreLocation, layout: Layout, *, running: bool) -> None:

@@ -12,7 +12,8 @@ from snapstore.model.report import Event, Noted
 from snapstore.operations.discover import backend_of
 from snapstore.operations.rate_limit import RateLimit
 from snapstore.operations.snapshot_plan import SnapshotPlan
-from snapstore.operations.snapshot_store import RunFacts, StoreOutcome, StoreSnapshotter
+from snapstore.operations.snapshot_report import SnapshotReport
+from snapstore.operations.snapshot_store import RunFacts, StoreSnapshotter
 from snapstore.operations.stopping import Stop
 from snapstore.operations.upload import Uploader
 from snapstore.ports import Clock, Layout, Listener, StoreBackend
@@ -32,18 +33,6 @@ class SnapshotOptions(msgspec.Struct, frozen=True, kw_only=True):
     limit_rate_bytes_per_s: int | None = None
     skip_unchanged: bool = False
     attempts: int = 5
-
-
-class SnapshotReport(msgspec.Struct, frozen=True, kw_only=True):
-    """What became of every store of a plan, in its order."""
-
-    run: str
-    outcomes: tuple[StoreOutcome, ...]
-    notes: tuple[str, ...]
-
-    @property
-    def failed(self) -> tuple[StoreOutcome, ...]:
-        return tuple(outcome for outcome in self.outcomes if outcome.status == "failed")
 
 
 def take_snapshots(

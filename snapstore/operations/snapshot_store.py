@@ -3,7 +3,6 @@
 import time
 from collections.abc import Callable
 from contextlib import closing
-from typing import Literal
 
 import msgspec
 
@@ -28,18 +27,18 @@ from snapstore.model.snapshot import (
 )
 from snapstore.model.store import StoreLocation
 from snapstore.operations.hold import (
+    HeldOffsets,
     HeldStore,
-    held_positions,
+    held_offsets,
     held_store,
     require_unchanged_use,
     retrying,
 )
+from snapstore.operations.snapshot_report import Status, StoreOutcome, describe
 from snapstore.operations.stopping import Stop
 from snapstore.operations.upload import StoredFile, Uploader
 from snapstore.ports import Clock, Layout, Listener, StoreBackend
 from snapstore.repository import BlobWriter, Repository
-
-Status = Literal["stored", "unchanged", "empty", "failed"]
 
 
 class RunFacts(msgspec.Struct, frozen=True, kw_only=True):
@@ -52,28 +51,6 @@ class RunFacts(msgspec.Struct, frozen=True, kw_only=True):
     instance: str
     writer: str
     tags: dict[str, str] = {}
-
-
-class StoreOutcome(msgspec.Struct, frozen=True, kw_only=True):
-    """What became of one store.
-
-    ``stored``: ``snapshot`` was published; ``same_content`` if the one before holds the same files
-    at the same offsets. ``unchanged``: the same, and nothing was published because that was asked
-    for; ``same_as`` is the one before. ``empty``: there is no state yet. ``failed``: ``error``.
-    """
-
-    store: StoreId
-    status: Status
-    seconds: float
-    attempts: int
-    snapshot: Snapshot | None = None
-    same_content: bool = False
-    same_as: ListedSnapshot | None = None
-    new_files: int = 0
-    new_bytes: int = 0
-    reused_files: int = 0
-    reused_bytes: int = 0
-    error: SnapstoreError | None = None
 
 
 class Previous(msgspec.Struct, frozen=True, kw_only=True):
@@ -156,13 +133,15 @@ class StoreSnapshotter:
     ) -> StoreOutcome:
         previous = self._previous(location.store)
         with held_store(location, self._layout, backend, self._clock) as held:
-            description = self._describe(location, held)
+            offsets = held_offsets(location, self._layout, held)
+            description = self._describe(location, held, offsets)
             files = self._send(location, held, previous, trust_cache=first)
             if not held.running:
                 require_unchanged_use(location, self._layout, running=False)
         entries = tuple(sorted((file.entry for file in files), key=lambda entry: entry.name))
         same = previous is not None and _same(previous.manifest, description, entries)
         outcome = _counted(_outcome(location, "unchanged", same_content=same), files)
+        outcome = msgspec.structs.replace(outcome, remarks=offsets.remarks)
         if previous is not None and same and self._skip_unchanged:
             return msgspec.structs.replace(outcome, same_as=previous.listed)
         snapshot = self._publish(description, entries, outcome, previous)
@@ -180,8 +159,9 @@ class StoreSnapshotter:
             return None
         return Previous(listed=listed, manifest=manifest)
 
-    def _describe(self, location: StoreLocation, held: HeldStore) -> Description:
-        positions = held_positions(location, self._layout, held)
+    def _describe(
+        self, location: StoreLocation, held: HeldStore, offsets: HeldOffsets
+    ) -> Description:
         return Description(
             store=location.store,
             layout=location.layout,
@@ -190,7 +170,7 @@ class StoreSnapshotter:
             generation=location.generation,
             root=location.root,
             databases=held.capture.view.databases,
-            positions=tuple(Position(position=position) for position in positions),
+            positions=tuple(Position(position=position) for position in offsets.positions),
             captured_at=held.began_at,
             source="running" if held.running else "closed",
             instance=self._facts.instance,
@@ -269,23 +249,6 @@ class StoreSnapshotter:
                 hint="run again",
                 blob=missing[0],
             )
-
-
-def describe(outcome: StoreOutcome) -> str:
-    """Return one sentence on an outcome."""
-    match outcome.status:
-        case "stored" if outcome.snapshot is not None:
-            return (
-                f"snapshot {outcome.snapshot.id[:12]}: {outcome.new_files} new files, "
-                f"{outcome.new_bytes} bytes; {outcome.reused_files} reused, "
-                f"{outcome.reused_bytes} bytes"
-            )
-        case "unchanged" if outcome.same_as is not None:
-            return f"unchanged since snapshot {outcome.same_as.id[:12]}"
-        case "empty":
-            return "no state yet"
-        case _:
-            return outcome.error.message if outcome.error is not None else outcome.status
 
 
 def _outcome(

@@ -1,0 +1,65 @@
+"""What became of the stores of one snapshot run."""
+
+from typing import Literal
+
+import msgspec
+
+from snapstore.errors import SnapstoreError
+from snapstore.model.identity import StoreId
+from snapstore.model.listing import ListedSnapshot
+from snapstore.model.snapshot import Snapshot
+
+Status = Literal["stored", "unchanged", "empty", "failed"]
+
+
+class StoreOutcome(msgspec.Struct, frozen=True, kw_only=True):
+    """What became of one store.
+
+    ``stored``: ``snapshot`` was published; ``same_content`` if the one before holds the same files
+    at the same offsets. ``unchanged``: the same, and nothing was published because that was asked
+    for; ``same_as`` is the one before. ``empty``: there is no state yet. ``failed``: ``error``.
+    ``remarks`` are sentences on what the offsets show.
+    """
+
+    store: StoreId
+    status: Status
+    seconds: float
+    attempts: int
+    snapshot: Snapshot | None = None
+    same_content: bool = False
+    same_as: ListedSnapshot | None = None
+    new_files: int = 0
+    new_bytes: int = 0
+    reused_files: int = 0
+    reused_bytes: int = 0
+    remarks: tuple[str, ...] = ()
+    error: SnapstoreError | None = None
+
+
+class SnapshotReport(msgspec.Struct, frozen=True, kw_only=True):
+    """What became of every store of a plan, in its order."""
+
+    run: str
+    outcomes: tuple[StoreOutcome, ...]
+    notes: tuple[str, ...]
+
+    @property
+    def failed(self) -> tuple[StoreOutcome, ...]:
+        return tuple(outcome for outcome in self.outcomes if outcome.status == "failed")
+
+
+def describe(outcome: StoreOutcome) -> str:
+    """Return one sentence on an outcome."""
+    match outcome.status:
+        case "stored" if outcome.snapshot is not None:
+            return (
+                f"snapshot {outcome.snapshot.id[:12]}: {outcome.new_files} new files, "
+                f"{outcome.new_bytes} bytes; {outcome.reused_files} reused, "
+                f"{outcome.reused_bytes} bytes"
+            )
+        case "unchanged" if outcome.same_as is not None:
+            return f"unchanged since snapshot {outcome.same_as.id[:12]}"
+        case "empty":
+            return "no state yet"
+        case _:
+            return outcome.error.message if outcome.error is not None else outcome.status
