@@ -42,8 +42,10 @@ class Fence(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     """What must still be true of one changelog partition for the snapshot to be replayed on.
 
     ``applied`` is the record at the applied offset; ``end_offset`` and ``last`` were read after the
-    capture. ``behind_since`` is T0: a wall time at which the log's end was known to be at or below
-    the resume offset. None means not known, and never counts as safe.
+    capture, after ``observed_at``. ``end_offset`` is the last stable offset; what open transactions
+    held lay between it and ``high_watermark``. ``behind_since`` is T0: a wall time at which the
+    high watermark was known to be at or below the resume offset. None means not known, and never
+    counts as safe.
     """
 
     cluster_id: str
@@ -53,6 +55,8 @@ class Fence(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     applied: RecordMark | None = None
     last: RecordMark | None = None
     end_leader_epoch: int | None = None
+    high_watermark: int | None = None
+    observed_at: datetime | None = None
     behind_since: datetime | None = None
     delete_retention_ms: int | None = None
     cleanup_policy: str = ""

@@ -1,0 +1,66 @@
+"""Tell until when every deletion that follows a snapshot is still in the log (KIP-630).
+
+Compaction may take a deletion away ``delete.retention.ms`` after it was appended. When that was,
+the log does not tell; but nothing beyond a resume offset was appended before a time at which the
+log was seen to end there. That time is called T0.
+"""
+
+from collections.abc import Iterable
+from datetime import datetime, timedelta
+
+from snapstore.model.changelog import PartitionState, is_compacted
+from snapstore.model.snapshot import Fence
+from snapstore.model.store import ChangelogPosition
+
+Observation = Fence | PartitionState
+
+_CENTURY_MS = 100 * 365 * 24 * 3600 * 1000
+
+
+def behind_since(resume_offset: int, observations: Iterable[Observation]) -> datetime | None:
+    """Return T0: the newest time at which the log ended at or below the resume offset.
+
+    The observations are of one topic. None where each of them saw more.
+    """
+    times = [
+        seen.observed_at
+        for seen in observations
+        if seen.observed_at is not None
+        and seen.high_watermark is not None
+        and seen.high_watermark <= resume_offset
+    ]
+    return max(times, default=None)
+
+
+def least_delete_retention_ms(since: datetime | None, observations: Iterable[Observation]) -> int:
+    """Return the smallest ``delete.retention.ms`` that was seen at that time or later."""
+    return min(
+        seen.delete_retention_ms
+        for seen in observations
+        if seen.delete_retention_ms is not None
+        and (since is None or seen.observed_at is None or seen.observed_at >= since)
+    )
+
+
+def ever_compacted(fence: Fence | None, state: PartitionState) -> bool:
+    """Whether compaction may have run since the snapshot; a policy not recorded counts as yes."""
+    if fence is None or not fence.cleanup_policy:
+        return True
+    return state.compacted or is_compacted(fence.cleanup_policy)
+
+
+def replay_deadline(
+    position: ChangelogPosition, fence: Fence | None, state: PartitionState, margin: timedelta
+) -> datetime | None:
+    """Return when the first deletion after the snapshot may go; None where T0 is not known."""
+    if state.high_watermark <= position.resume_offset:
+        return retained_until(state.observed_at, state.delete_retention_ms, margin)
+    if fence is None or fence.behind_since is None or fence.delete_retention_ms is None:
+        return None
+    t0 = min(fence.behind_since, state.observed_at)
+    return retained_until(t0, min(fence.delete_retention_ms, state.delete_retention_ms), margin)
+
+
+def retained_until(t0: datetime, delete_retention_ms: int, margin: timedelta) -> datetime:
+    """Return the last time at which a deletion appended at T0 is surely there."""
+    return t0 + timedelta(milliseconds=min(delete_retention_ms, _CENTURY_MS)) - margin

@@ -1,0 +1,119 @@
+"""Take the fence of a snapshot, and check one before a replay."""
+
+from collections.abc import Sequence
+from datetime import datetime, timedelta
+
+from snapstore.errors import LogDivergedError, TopicRecreatedError
+from snapstore.model.changelog import PartitionState
+from snapstore.model.horizon import behind_since, least_delete_retention_ms
+from snapstore.model.resume import CLOCK_MARGIN, Evidence, Overrides, ResumePlan, plan_resume
+from snapstore.model.snapshot import Fence, RecordMark
+from snapstore.model.store import ChangelogPosition
+from snapstore.ports import Changelog
+
+
+def take_fence(
+    changelog: Changelog,
+    position: ChangelogPosition,
+    *,
+    now: datetime,
+    before: PartitionState | None = None,
+    earlier: Sequence[Fence] = (),
+) -> Fence:
+    """Record what must still be true of the log when the snapshot is replayed on.
+
+    Call it after the capture: ``now`` is a wall time read after the files were held still and
+    before this call. ``before`` is the partition as it was when the capture began, ``earlier`` the
+    fences of the same changelog partition in the catalog: one of them may have seen the log end at
+    or below the resume offset, which dates the deletions that follow. Raises TopicRecreatedError
+    or LogDivergedError when the files cannot be of this log.
+    """
+    state = changelog.inspect(position.changelog, now=now)
+    if before is not None:
+        _check_same_log(before, state)
+    if position.resume_offset > state.high_watermark:
+        raise LogDivergedError(
+            f"{position.changelog} is shorter than the store: it ends before "
+            f"{state.high_watermark}, and offset {position.applied_offset} was applied",
+            hint="the store is not of this topic: check the cluster, or rebuild the store",
+            changelog=str(position.changelog),
+            applied_offset=position.applied_offset,
+            high_watermark=state.high_watermark,
+        )
+    seen = [*_of_topic(state, earlier), *([before] if before else ()), state]
+    since = behind_since(position.resume_offset, seen)
+    return Fence(
+        cluster_id=state.cluster_id,
+        topic_id=state.topic_id,
+        partition_count=state.partition_count,
+        end_offset=state.log_end,
+        applied=_mark(changelog, state, position.applied_offset),
+        last=changelog.last_mark(position.changelog, start=state.log_start, stop=state.log_end),
+        end_leader_epoch=state.end_leader_epoch,
+        high_watermark=state.high_watermark,
+        observed_at=state.observed_at,
+        behind_since=since,
+        delete_retention_ms=least_delete_retention_ms(since, seen),
+        cleanup_policy=state.cleanup_policy,
+    )
+
+
+def check_fence(
+    changelog: Changelog,
+    position: ChangelogPosition,
+    fence: Fence | None,
+    *,
+    now: datetime,
+    overrides: Overrides,
+    clock_margin: timedelta = CLOCK_MARGIN,
+) -> ResumePlan:
+    """Compare the log with the fence and return the records to replay.
+
+    Raises the refusal (see ``plan_resume``), or KafkaError where the log could not be read.
+    ``now`` is a wall time read before this call.
+    """
+    state = changelog.inspect(position.changelog, now=now)
+    last_offset = fence.last.offset if fence is not None and fence.last is not None else None
+    evidence = Evidence(
+        state=state,
+        applied=_mark(changelog, state, position.applied_offset),
+        last=_mark(changelog, state, last_offset),
+    )
+    plan = plan_resume(position, fence, evidence, overrides=overrides, clock_margin=clock_margin)
+    if fence is not None and fence.end_leader_epoch is not None:
+        offset = max(fence.end_offset, state.log_start)
+        changelog.check_history(
+            position.changelog, offset=offset, leader_epoch=fence.end_leader_epoch
+        )
+    return plan
+
+
+def _mark(changelog: Changelog, state: PartitionState, offset: int | None) -> RecordMark | None:
+    if offset is None or not state.log_start <= offset < state.log_end:
+        return None
+    return changelog.mark(state.changelog, offset)
+
+
+def _of_topic(state: PartitionState, fences: Sequence[Fence]) -> list[Fence]:
+    identity = (state.cluster_id, state.topic_id)
+    same = [fence for fence in fences if (fence.cluster_id, fence.topic_id) == identity]
+    return same if state.topic_id else []
+
+
+def _check_same_log(before: PartitionState, after: PartitionState) -> None:
+    changelog = after.changelog
+    if (before.cluster_id, before.topic_id) != (after.cluster_id, after.topic_id):
+        raise TopicRecreatedError(
+            f"{changelog} was replaced while the store was captured",
+            hint="try again once the application has settled",
+            changelog=str(changelog),
+            expected=before.topic_id,
+            found=after.topic_id,
+        )
+    if after.log_end < before.log_end:
+        raise LogDivergedError(
+            f"{changelog} was cut back from {before.log_end} to {after.log_end} while the store "
+            "was captured",
+            hint="try again once the application has settled",
+            changelog=str(changelog),
+        )
