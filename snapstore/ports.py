@@ -82,7 +82,12 @@ class ObjectStorage(Protocol):
         ...
 
     def list(self, prefix: str, *, start_after: str = "") -> Iterator[ObjectStat]:
-        """Yield all objects whose key begins with ``prefix``, sorted by key."""
+        """Yield all objects whose key begins with ``prefix``.
+
+        Those of one folder come sorted by key; the order of folders is the storage's own (SeaweedFS
+        lists ``a/x`` before ``a-b``, AWS after it). With ``start_after``, a key of the folder that
+        ``prefix`` names, only what comes after it.
+        """
         ...
 
     def delete(self, keys: Sequence[str]) -> None:
@@ -96,7 +101,17 @@ class ObjectStorage(Protocol):
         """Yield the uploads below this URL that were begun and never completed."""
         ...
 
-    def abort_upload(self, upload: UnfinishedUpload) -> None: ...
+    def abort_upload(self, upload: UnfinishedUpload) -> None:
+        """Remove its bytes; one that is gone already is no error."""
+        ...
+
+    def checks_checksums(self, key: str) -> bool:
+        """Whether bytes that do not have the SHA-256 sent with them are refused on arrival.
+
+        Tried out at ``key``, which must be free and is free again afterwards. False means that
+        bytes changed on the way would be stored and be noticed only when they are read.
+        """
+        ...
 
     def close(self) -> None: ...
 

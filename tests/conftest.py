@@ -8,6 +8,7 @@ import pytest
 
 from tests.support.broker import Broker
 from tests.support.jars import missing_tools
+from tests.support.seaweedfs import ACCESS_KEY, SECRET_KEY, seaweedfs_server
 from tests.support.streams_lab import StreamsLab
 
 _SKIPPED = pytest.StashKey[list[str]]()
@@ -42,6 +43,29 @@ def lab(broker: Broker, tmp_path: Path) -> Iterator[StreamsLab]:
     laboratory = StreamsLab(broker, tmp_path / "lab")
     yield laboratory
     laboratory.close()
+
+
+@pytest.fixture(scope="session")
+def moto_url() -> Iterator[str]:
+    """One S3 double for the whole session, without buckets; it believes every checksum."""
+    from tests.support.moto import moto_server  # takes a second that most runs can save
+
+    with moto_server() as url:
+        yield url
+
+
+@pytest.fixture(scope="session")
+def seaweedfs_url(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
+    """One real S3 server for the whole session, without buckets."""
+    with seaweedfs_server(tmp_path_factory.mktemp("seaweedfs")) as url:
+        yield url
+
+
+@pytest.fixture
+def s3_credentials(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The keys that both S3 servers take, in the environment."""
+    monkeypatch.setenv("AWS_ACCESS_KEY_ID", ACCESS_KEY)
+    monkeypatch.setenv("AWS_SECRET_ACCESS_KEY", SECRET_KEY)
 
 
 @pytest.hookimpl(tryfirst=True)

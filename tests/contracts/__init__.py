@@ -1,0 +1,1 @@
+"""The suites of snapstore.testing, run by everything that is built in."""
