@@ -98,6 +98,13 @@ class Registry:
         options: type[msgspec.Struct] = getattr(self._class(kind, name), "Options", NoOptions)
         return options
 
+    def check(self, kind: Kind, name: str, options: Mapping[str, object], path: str) -> None:
+        """Load a plug-in and decode its options, which stand at ``path`` in the configuration.
+
+        Raises PluginError or ConfigError.
+        """
+        self._prepared(kind, name, options, path)
+
     def plugins(self) -> list[Plugin]:
         """Return every plug-in there is; the broken ones say why, the others go on."""
         found = []

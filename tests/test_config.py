@@ -92,12 +92,10 @@ def test_a_file_that_was_named_must_exist(tmp_path: Path) -> None:
 def test_sizes_and_durations_are_parsed_once(tmp_path: Path) -> None:
     text = """
 transfer: {limit_rate: 10MiB/s}
-capture: {min_free: 1.5GB}
 retention: {keep_within: 7d, grace: 1h30m}
 """
     config = load(tmp_path, text)
     assert config.transfer.limit_rate == 10 << 20
-    assert config.capture.min_free == 1_500_000_000
     assert config.retention.keep_within == timedelta(days=7)
     assert config.retention.grace == timedelta(minutes=90)
 

@@ -1,1 +1,1 @@
-"""The command line: parse, call the library, show the answer."""
+"""The command line: options in, one answer out, every error with its exit code."""

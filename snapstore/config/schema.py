@@ -38,7 +38,7 @@ class StateConfig(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fiel
     options: dict[str, object] = {}
     application: str | None = None
     instance: str | None = None
-    guarantee: Literal["auto", "at_least_once", "exactly_once"] = "auto"
+    guarantee: Literal["auto", "at_least_once", "exactly_once", "exactly_once_v2"] = "auto"
     cache_dir: str = "~/.cache/snapstore"
 
 
@@ -50,15 +50,7 @@ class StoreConfig(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fiel
 
     changelog: str | None = None
     backend: str | None = None
-    options: dict[str, object] = {}
     skip: bool = False
-
-
-class CaptureConfig(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """How a running store is held still."""
-
-    attempts: Count = 5
-    min_free: Bytes = 1 << 30
 
 
 class TransferConfig(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
@@ -99,13 +91,16 @@ class LoggingConfig(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fi
 
 
 class Sections(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """The whole of a configuration file."""
+    """The whole of a configuration file.
+
+    ``backends`` holds the settings of backends by their name, decoded by their plug-ins.
+    """
 
     repository: RepositoryConfig = RepositoryConfig()
     kafka: KafkaConfig = KafkaConfig()
     state: StateConfig = StateConfig()
+    backends: dict[str, dict[str, object]] = {}
     stores: dict[str, StoreConfig] = {}
-    capture: CaptureConfig = CaptureConfig()
     transfer: TransferConfig = TransferConfig()
     restore: RestoreConfig = RestoreConfig()
     retention: RetentionConfig = RetentionConfig()
@@ -136,12 +131,12 @@ class Config(msgspec.Struct, frozen=True, kw_only=True):
         return self.sections.state
 
     @property
-    def stores(self) -> Mapping[str, StoreConfig]:
-        return self.sections.stores
+    def backends(self) -> Mapping[str, Mapping[str, object]]:
+        return self.sections.backends
 
     @property
-    def capture(self) -> CaptureConfig:
-        return self.sections.capture
+    def stores(self) -> Mapping[str, StoreConfig]:
+        return self.sections.stores
 
     @property
     def transfer(self) -> TransferConfig:

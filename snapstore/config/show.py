@@ -30,14 +30,23 @@ def settings(config: Config) -> list[Setting]:
     ]
 
 
+def secret_values(config: Config) -> list[str]:
+    """Return every secret that the configuration holds, so that it can be kept out of output."""
+    found = []
+    for key, value in _flat(msgspec.structs.asdict(config.sections), ""):
+        if isinstance(value, str) and value:
+            if _is_secret(key):
+                found.append(value)
+            found += [match.removesuffix("@") for match in _USERINFO.findall(value)]
+    return found
+
+
 def shown(key: str, value: object) -> str | int | float | bool | None:
     """Return a value as it may be printed: no secret, no credentials inside a URL."""
     if value is None or isinstance(value, bool):
         return value
-    if key.startswith(("kafka.properties.", "repository.options.", "stores.", "state.options.")):
-        name = key.rpartition("properties.")[2].rpartition("options.")[2]
-        if _SECRET.search(name):
-            return HIDDEN
+    if _is_secret(key):
+        return HIDDEN
     if isinstance(value, int | float):
         return value
     if isinstance(value, timedelta):
@@ -48,6 +57,15 @@ def shown(key: str, value: object) -> str | int | float | bool | None:
 def without_userinfo(text: str) -> str:
     """Return the text with ``user:password@`` taken out of every URL in it."""
     return _USERINFO.sub(f"{HIDDEN}@", text)
+
+
+def _is_secret(key: str) -> bool:
+    """Whether a key of those that are passed on to others speaks of a secret."""
+    if not key.startswith(
+        ("kafka.properties.", "repository.options.", "stores.", "state.options.")
+    ):
+        return False
+    return _SECRET.search(re.split(r"properties\.|options\.", key)[-1]) is not None
 
 
 def _flat(values: Mapping[str, object], prefix: str) -> Iterator[tuple[str, object]]:

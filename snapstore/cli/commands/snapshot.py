@@ -1,0 +1,212 @@
+"""`snapstore snapshot`: take snapshots."""
+
+from pathlib import Path
+from typing import Any, Final
+
+import click
+
+from snapstore import client
+from snapstore.cli.lazy import Verb
+from snapstore.cli.options import (
+    Tag,
+    application_option,
+    dry_run_option,
+    layout_option,
+    limit_rate_option,
+    parallel_option,
+    state_dir_option,
+)
+from snapstore.cli.session import Session, path_override
+from snapstore.cli.snapshots import snapshot_document
+from snapstore.cli.stores import (
+    about,
+    discovered_document,
+    discovered_table,
+    error_document,
+    reason,
+)
+from snapstore.cli.text import Column, count, offset, short, table
+from snapstore.client import Snapstore
+from snapstore.errors import PartialFailureError, SnapstoreError
+from snapstore.model.units import format_duration, format_size
+from snapstore.operations.snapshot_report import SnapshotReport, StoreOutcome
+
+_COUNTED: Final = ("new_files", "new_bytes", "reused_files", "reused_bytes")
+
+
+@click.command(
+    "snapshot",
+    cls=Verb,
+    short_help="Take snapshots of all or the named stores.",
+    examples=(
+        "snapstore snapshot --state-dir /var/lib/kafka-streams",
+        "snapstore snapshot counts totals --tag release=42",
+        "snapstore snapshot --skip-unchanged --limit-rate 20MiB -q",
+    ),
+)
+@click.argument("stores", metavar="[STORE...]", nargs=-1)
+@state_dir_option
+@layout_option
+@application_option
+@click.option("--task", "tasks", multiple=True, metavar="TASK", help="Only this task; repeatable.")
+@click.option("--tag", "tags", type=Tag(), multiple=True, help="A label to keep; repeatable.")
+@click.option("--skip-unchanged", is_flag=True, help="No new snapshot of what has not changed.")
+@limit_rate_option
+@parallel_option
+@dry_run_option
+@click.pass_obj
+def command(
+    session: Session,
+    stores: tuple[str, ...],
+    state_dir: Path | None,
+    layout: str | None,
+    application: str | None,
+    tasks: tuple[str, ...],
+    tags: tuple[tuple[str, str], ...],
+    skip_unchanged: bool,
+    limit_rate: int | None,
+    parallel: int | None,
+    dry_run: bool,
+) -> None:
+    """Take a snapshot of every store below the state directory, or of the named ones.
+
+    The application may run. Only files that the repository lacks are sent. A store of which no
+    right snapshot can be taken is refused with the reason, and the others go on (exit code 3).
+    """
+    config = session.config(
+        {
+            "state.dir": (path_override(state_dir), "--state-dir"),
+            "state.layout": (layout, "--layout"),
+            "state.application": (application, "--application"),
+            "transfer.limit_rate": (limit_rate, "--limit-rate"),
+            "transfer.parallel": (parallel, "--parallel"),
+        }
+    )
+    with client.open(config=config) as repository:
+        if dry_run:
+            _show_plan(session, repository, stores, tasks)
+            return
+        with session.reporting() as reporter:
+            report = repository.snapshot(
+                stores=stores,
+                tasks=tasks,
+                tags=dict(tags),
+                skip_unchanged=skip_unchanged,
+                listener=reporter,
+            )
+    for note in report.notes:
+        session.note(note)
+    for outcome in report.outcomes:
+        for remark in outcome.remarks:
+            session.note(about(outcome.store, remark))
+    answer = session.answer if report.failed else session.done
+    answer("snapshot_report", _document(report), _lines(report, session.elapsed))
+    if report.failed:
+        raise _failure(report)
+
+
+def _show_plan(
+    session: Session, repository: Snapstore, stores: tuple[str, ...], tasks: tuple[str, ...]
+) -> None:
+    plan = repository.snapshot(stores=stores, tasks=tasks, dry_run=True)
+    for note in plan.notes:
+        session.note(note)
+    chosen = {location.store for location in plan.locations}
+    found = [store for store in repository.discover().stores if store.location.store in chosen]
+    size = sum(store.size_bytes or 0 for store in found)
+    session.answer(
+        "snapshot_plan",
+        {"items": [discovered_document(store) for store in found]},
+        [
+            *discovered_table(found),
+            f"would take {count(len(found), 'snapshot')} of {format_size(size)},"
+            " less what the repository has",
+        ],
+    )
+
+
+def _document(report: SnapshotReport) -> dict[str, Any]:
+    return {
+        "run": report.run,
+        "items": [_outcome_document(outcome) for outcome in report.outcomes],
+        **{name: _sum(report, name) for name in _COUNTED},
+    }
+
+
+def _sum(report: SnapshotReport, name: str) -> int:
+    return sum(getattr(outcome, name) for outcome in report.outcomes)
+
+
+def _outcome_document(outcome: StoreOutcome) -> dict[str, Any]:
+    snapshot = outcome.snapshot
+    return {
+        "application": outcome.store.application,
+        "task": outcome.store.task,
+        "store": outcome.store.store,
+        "status": outcome.status,
+        "snapshot": None if snapshot is None else snapshot_document(snapshot, pinned=False),
+        "same_content": outcome.same_content,
+        "same_as": None if outcome.same_as is None else outcome.same_as.id,
+        "attempts": outcome.attempts,
+        "seconds": outcome.seconds,
+        "remarks": outcome.remarks,
+        "error": None if outcome.error is None else error_document(outcome.error),
+        **{name: getattr(outcome, name) for name in _COUNTED},
+    }
+
+
+def _lines(report: SnapshotReport, seconds: float) -> list[str]:
+    columns = (
+        Column("task"),
+        Column("store"),
+        Column("snapshot"),
+        Column("offset", right=True),
+        Column("new", right=True),
+        Column("reused", right=True),
+        Column("outcome"),
+    )
+    rows = [_row(outcome) for outcome in report.outcomes]
+    stored = sum(1 for outcome in report.outcomes if outcome.status == "stored")
+    return [
+        *table(columns, rows),
+        *(
+            about(outcome.store, outcome.error.message)
+            for outcome in report.failed
+            if outcome.error is not None
+        ),
+        f"{count(stored, 'snapshot')}: {count(_sum(report, 'new_files'), 'new file')},"
+        f" {format_size(_sum(report, 'new_bytes'))};"
+        f" {_sum(report, 'reused_files'):,} reused, {format_size(_sum(report, 'reused_bytes'))};"
+        f" {format_duration(seconds)}",
+    ]
+
+
+def _row(outcome: StoreOutcome) -> tuple[str, ...]:
+    snapshot = outcome.snapshot
+    shown = snapshot.id if snapshot else outcome.same_as.id if outcome.same_as else ""
+    applied = snapshot.description.applied_offset if snapshot else None
+    if outcome.status in ("failed", "empty"):
+        why = reason(outcome.error) if outcome.error else "no state yet"
+        return (outcome.store.task, outcome.store.store, "", "", "", "", why)
+    return (
+        outcome.store.task,
+        outcome.store.store,
+        short(shown),
+        offset(applied),
+        format_size(outcome.new_bytes),
+        format_size(outcome.reused_bytes),
+        "as before" if outcome.same_content else "",
+    )
+
+
+def _failure(report: SnapshotReport) -> SnapstoreError:
+    """Return the error of a run: that of its first store where nothing at all was done."""
+    errors = [outcome.error for outcome in report.outcomes if outcome.error is not None]
+    first = errors[0]
+    if len(errors) == len(report.outcomes):
+        return first
+    return PartialFailureError(
+        f"no snapshot of {len(errors)} of {count(len(report.outcomes), 'store')}: {first.message}",
+        hint=first.hint,
+        failed=[str(outcome.store) for outcome in report.failed],
+    )

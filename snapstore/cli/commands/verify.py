@@ -1,0 +1,115 @@
+"""`snapstore verify`: can the snapshots be restored?"""
+
+from pathlib import Path
+
+import click
+
+from snapstore import client
+from snapstore.cli.lazy import Verb
+from snapstore.cli.options import Percent, limit_rate_option
+from snapstore.cli.session import Session
+from snapstore.cli.text import Column, count, short, table
+from snapstore.errors import IntegrityError
+from snapstore.model.units import format_duration, format_size
+from snapstore.operations.verify_report import VerifyReport
+
+
+@click.command(
+    "verify",
+    cls=Verb,
+    short_help="Whether snapshots can be restored.",
+    examples=(
+        "snapstore verify",
+        "snapstore verify --read-data --sample 10%",
+        "snapstore verify orders/counts:3 --open",
+    ),
+)
+@click.argument("refs", metavar="[REF...]", nargs=-1)
+@click.option("--read-data", is_flag=True, help="Read the bytes and compare their hashes.")
+@click.option("--sample", type=Percent(), metavar="PERCENT", help="Read only a share of them.")
+@click.option("--seed", type=int, default=0, metavar="N", help="Another seed, another sample.")
+@click.option("--open", "open_store", is_flag=True, help="Open each store, read every entry.")
+@click.option(
+    "--scratch",
+    type=click.Path(path_type=Path, file_okay=False),
+    metavar="DIR",
+    help="Where --open keeps a store meanwhile [default: the system's].",
+)
+@limit_rate_option
+@click.pass_obj
+def command(
+    session: Session,
+    refs: tuple[str, ...],
+    read_data: bool,
+    sample: float | None,
+    seed: int,
+    open_store: bool,
+    scratch: Path | None,
+    limit_rate: int | None,
+) -> None:
+    """Look whether snapshots can be restored, all of them or those that are named.
+
+    Without options the presence and the size of everything they need is checked. Damage is told
+    with every snapshot that it spoils (exit code 4).
+    """
+    config = session.config({"transfer.limit_rate": (limit_rate, "--limit-rate")})
+    with client.open(config=config) as repository, session.reporting() as reporter:
+        report = repository.verify(
+            refs,
+            read_data=read_data or sample is not None,
+            sample_percent=100.0 if sample is None else sample,
+            seed=seed,
+            open_store=open_store,
+            scratch=scratch,
+            listener=reporter,
+        )
+    body = {
+        "snapshots": report.snapshots,
+        "blobs": report.blobs,
+        "read_blobs": report.read_blobs,
+        "read_bytes": report.read_bytes,
+        "opened_stores": report.opened_stores,
+        "scanned_entries": report.scanned_entries,
+        "sound": report.sound,
+        "damage": report.damage,
+    }
+    lines = [*_damage_table(report), _last_line(report, session.elapsed)]
+    if report.sound:
+        session.done("verification", body, lines)
+        return
+    session.answer("verification", body, lines)
+    spoiled = {snapshot for damage in report.damage for snapshot in damage.snapshots}
+    raise IntegrityError(
+        f"{count(len(spoiled), 'snapshot')} cannot be restored: {report.damage[0].reason}",
+        hint="take a new snapshot while the application still has the store",
+        snapshots=sorted(short(snapshot) for snapshot in spoiled),
+    )
+
+
+def _damage_table(report: VerifyReport) -> list[str]:
+    columns = (Column("damage"), Column("reason"), Column("stores"), Column("snapshots"))
+    return table(
+        columns,
+        [
+            (
+                damage.kind,
+                damage.reason,
+                ", ".join(damage.stores),
+                ", ".join(short(snapshot) for snapshot in damage.snapshots),
+            )
+            for damage in report.damage
+        ],
+    )
+
+
+def _last_line(report: VerifyReport, seconds: float) -> str:
+    line = f"{count(report.snapshots, 'snapshot')}, {count(report.blobs, 'blob')} looked at"
+    if report.read_blobs:
+        line += f", {report.read_blobs:,} read ({format_size(report.read_bytes)})"
+    if report.opened_stores:
+        line += (
+            f", {count(report.opened_stores, 'store')} opened"
+            f" ({count(report.scanned_entries, 'entry', 'entries')} read)"
+        )
+    found = "nothing wrong" if report.sound else count(len(report.damage), "damage", "damages")
+    return f"{line}: {found}; {format_duration(seconds)}"

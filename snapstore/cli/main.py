@@ -1,0 +1,79 @@
+"""The `snapstore` command: all verbs, and the way in."""
+
+import os
+import signal
+import sys
+from collections.abc import Mapping, Sequence
+from types import FrameType
+from typing import Final
+
+import click
+
+from snapstore import __version__
+from snapstore.cli.boundary import guarded
+from snapstore.cli.lazy import VerbGroup
+from snapstore.cli.session import Session
+
+COMMANDS: Final = {
+    name: f"snapstore.cli.commands.{module}:command"
+    for name, module in {
+        "init": "init",
+        "discover": "discover",
+        "snapshot": "snapshot",
+        "list": "list",
+        "show": "show",
+        "diff": "diff",
+        "restore": "restore",
+        "verify": "verify",
+        "pin": "pin",
+        "unpin": "unpin",
+        "delete": "delete",
+        "config": "config",
+        "plugins": "plugins",
+    }.items()
+}
+"""Every verb and the module that holds it; one line here makes a new command known."""
+
+
+@click.group(
+    cls=VerbGroup,
+    late=COMMANDS,
+    context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100},
+    examples=(
+        "snapstore init -r s3://bucket/prefix",
+        "snapstore snapshot -r s3://bucket/prefix --state-dir /var/lib/kafka-streams",
+        "snapstore list -r s3://bucket/prefix",
+        "snapstore restore -r s3://bucket/prefix --application orders --target /data/state",
+    ),
+)
+@click.version_option(__version__, prog_name="snapstore", message="%(prog)s %(version)s")
+def snapstore() -> None:
+    """Snapshots of Kafka Streams state stores, taken from outside the application, while it runs.
+
+    With a snapshot an application replays only the tail of its changelog. -r, -c and the other
+    options under Everywhere are accepted before and after the verb.
+    """
+
+
+def run(arguments: Sequence[str], env: Mapping[str, str]) -> int:
+    """Run one command line and return its exit code."""
+    session = Session(env)
+    session.json = "--json" in arguments
+    return guarded(
+        session,
+        lambda: snapstore.main(
+            list(arguments), prog_name="snapstore", standalone_mode=False, obj=session
+        ),
+    )
+
+
+def main() -> None:
+    """Run the command line of this process and exit."""
+    signal.signal(signal.SIGTERM, _interrupt)
+    sys.exit(run(sys.argv[1:], os.environ))
+
+
+def _interrupt(number: int, frame: FrameType | None) -> None:
+    """Let a termination take the way of Ctrl-C, so that what was begun is cleaned up."""
+    del number, frame
+    raise KeyboardInterrupt

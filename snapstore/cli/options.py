@@ -1,0 +1,125 @@
+"""Types and options that several commands share."""
+
+from collections.abc import Callable
+from datetime import timedelta
+from pathlib import Path
+from typing import Any, TypeVar
+
+import click
+
+from snapstore.model.units import parse_duration, parse_size
+
+F = TypeVar("F", bound=Callable[..., Any])
+
+
+class Size(click.ParamType[int]):
+    """Bytes, as ``64MiB``."""
+
+    name = "size"
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> int:
+        if isinstance(value, int):
+            return value
+        try:
+            return parse_size(value)
+        except ValueError as exc:
+            self.fail(str(exc), param, ctx)
+
+
+class Duration(click.ParamType[timedelta]):
+    """A time span, as ``7d``."""
+
+    name = "duration"
+
+    def convert(
+        self, value: Any, param: click.Parameter | None, ctx: click.Context | None
+    ) -> timedelta:
+        if isinstance(value, timedelta):
+            return value
+        try:
+            return parse_duration(value)
+        except ValueError as exc:
+            self.fail(str(exc), param, ctx)
+
+
+class Percent(click.ParamType[float]):
+    """A share, as ``10%``."""
+
+    name = "percent"
+
+    def convert(
+        self, value: Any, param: click.Parameter | None, ctx: click.Context | None
+    ) -> float:
+        if isinstance(value, float):
+            return value
+        try:
+            percent = float(value.removesuffix("%"))
+        except ValueError:
+            self.fail(f"not a percentage: {value!r}", param, ctx)
+        if not 0 < percent <= 100:
+            self.fail("must be above 0 and at most 100 percent", param, ctx)
+        return percent
+
+
+class Tag(click.ParamType[tuple[str, str]]):
+    """``KEY=VALUE``."""
+
+    name = "key=value"
+
+    def convert(
+        self, value: Any, param: click.Parameter | None, ctx: click.Context | None
+    ) -> tuple[str, str]:
+        if isinstance(value, tuple):
+            return value
+        key, equals, rest = value.partition("=")
+        if not (equals and key):
+            self.fail(f"not of the form KEY=VALUE: {value!r}", param, ctx)
+        return key, rest
+
+
+def state_dir_option(function: F) -> F:
+    return click.option(
+        "--state-dir",
+        type=click.Path(path_type=Path),
+        metavar="DIR",
+        help="The application's state.dir.",
+    )(function)
+
+
+def layout_option(function: F) -> F:
+    return click.option(
+        "--layout", metavar="NAME", help="How folders are read [default: kafka-streams]."
+    )(function)
+
+
+def application_option(function: F) -> F:
+    return click.option("--application", metavar="ID", help="Only this application.id.")(function)
+
+
+def task_option(function: F) -> F:
+    return click.option("--task", metavar="TASK", help="Only this task, such as 0_3.")(function)
+
+
+def store_option(function: F) -> F:
+    return click.option("--store", metavar="STORE", help="Only this store.")(function)
+
+
+def dry_run_option(function: F) -> F:
+    return click.option("--dry-run", is_flag=True, help="Say what would be done, do nothing.")(
+        function
+    )
+
+
+def limit_rate_option(function: F) -> F:
+    return click.option(
+        "--limit-rate", type=Size(), metavar="SIZE", help="Bytes per second at most, as 20MiB."
+    )(function)
+
+
+def parallel_option(function: F) -> F:
+    return click.option(
+        "--parallel",
+        type=click.IntRange(min=1),
+        metavar="N",
+        help="Files moved at a time [default: 8].",
+    )(function)

@@ -1,0 +1,29 @@
+"""Keep secrets out of everything that is printed."""
+
+from collections.abc import Iterable, Mapping
+
+from snapstore.config import Config
+from snapstore.config.show import HIDDEN, secret_values, without_userinfo
+
+_SECRET_VARIABLES = ("AWS_SECRET_ACCESS_KEY", "AWS_SESSION_TOKEN")
+_SHORTEST = 4
+
+
+class Redactor:
+    """Replaces the secrets it was told about, and credentials inside URLs."""
+
+    def __init__(self, env: Mapping[str, str]) -> None:
+        self._secrets: set[str] = set()
+        self._add(env.get(name, "") for name in _SECRET_VARIABLES)
+
+    def learn(self, config: Config) -> None:
+        """Hide from now on every secret that the configuration holds."""
+        self._add(secret_values(config))
+
+    def __call__(self, text: str) -> str:
+        for secret in sorted(self._secrets, key=len, reverse=True):
+            text = text.replace(secret, HIDDEN)
+        return without_userinfo(text)
+
+    def _add(self, secrets: Iterable[str]) -> None:
+        self._secrets.update(each for each in secrets if len(each) >= _SHORTEST)

@@ -1,0 +1,101 @@
+"""One run of the command line: its global options, its configuration and its answer."""
+
+import time
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+import click
+
+from snapstore.cli.document import encode
+from snapstore.cli.logs import configure
+from snapstore.cli.progress import Reporter, choose_reporter
+from snapstore.cli.redact import Redactor
+from snapstore.config import Config, load_config
+
+
+class Session:
+    """Holds what all commands share. Global options may arrive before and after the verb."""
+
+    def __init__(self, env: Mapping[str, str]) -> None:
+        self.env = env
+        self.redact = Redactor(env)
+        self.json = False
+        self.quiet = False
+        self.no_progress = False
+        self.verbose = 0
+        self.config_file: str | None = None
+        self.repository: str | None = None
+        self.notes: list[str] = []
+        self._began = time.monotonic()
+
+    def set_global(self, name: str, value: Any) -> None:
+        """Take a global option; ``-v`` before and after the verb add up."""
+        if name == "verbose":
+            self.verbose += value
+        elif name == "config":
+            self.config_file = value
+        else:
+            setattr(self, name, value)
+
+    def config(self, overrides: Mapping[str, tuple[object, str]] | None = None) -> Config:
+        """Return the configuration in force; options that were not given are None and ignored."""
+        given = {key: item for key, item in (overrides or {}).items() if item[0] is not None}
+        if self.repository is not None:
+            given["repository.url"] = (self.repository, "--repository")
+        config = load_config(self.config_file, env=self.env, overrides=given)
+        self.redact.learn(config)
+        configure(config.logging, verbose=self.verbose, quiet=self.quiet, redact=self.redact)
+        return config
+
+    @contextmanager
+    def reporting(self) -> Iterator[Reporter]:
+        """Yield the listener that shows how the work goes, in the way that fits the output."""
+        reporter = choose_reporter(
+            json=self.json,
+            quiet=self.quiet,
+            verbose=self.verbose,
+            no_progress=self.no_progress,
+            redact=self.redact,
+        )
+        with reporter:
+            yield reporter
+        self.notes.extend(reporter.notes)
+
+    def answer(self, kind: str, body: Mapping[str, object], lines: Sequence[str]) -> None:
+        """Print the answer to a question: ``body`` as JSON, or ``lines``."""
+        if self.json:
+            document = {"kind": kind, "version": 1, **body}
+            if self.notes:
+                document["notes"] = self.notes
+            click.echo(self.redact(encode(document)))
+        else:
+            for line in lines:
+                click.echo(self.redact(line), color=self.color)
+
+    def done(self, kind: str, body: Mapping[str, object], lines: Sequence[str]) -> None:
+        """Print what was done; ``-q`` leaves it out."""
+        if self.json or not self.quiet:
+            self.answer(kind, body, lines)
+
+    def note(self, message: str) -> None:
+        """Tell something on stderr that is no part of the answer."""
+        self.notes.append(message)
+        if not self.json and not self.quiet:
+            click.echo(self.redact(f"note: {message}"), err=True)
+
+    @property
+    def elapsed(self) -> float:
+        """Seconds since the command line began its work."""
+        return time.monotonic() - self._began
+
+    @property
+    def color(self) -> bool | None:
+        """False where NO_COLOR asks for it; None lets the terminal decide."""
+        return False if self.env.get("NO_COLOR") else None
+
+
+def path_override(path: Path | None) -> str | None:
+    """Return the text of a path option for the configuration."""
+    return None if path is None else str(path)

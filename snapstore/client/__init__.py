@@ -1,0 +1,17 @@
+"""The library's face: open a repository, and its verbs are methods."""
+
+from snapstore.client.catalog import ShownSnapshot, newest_of_each, utc_now
+from snapstore.client.finding import discover
+from snapstore.client.opening import check, create, open  # noqa: A004
+from snapstore.client.snapstore import Snapstore
+
+__all__ = [
+    "ShownSnapshot",
+    "Snapstore",
+    "check",
+    "create",
+    "discover",
+    "newest_of_each",
+    "open",
+    "utc_now",
+]

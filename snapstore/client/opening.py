@@ -1,0 +1,102 @@
+"""Make or open a repository from a URL or a configuration."""
+
+import os
+from collections.abc import Mapping
+
+import msgspec
+
+from snapstore.client.catalog import utc_now
+from snapstore.client.parts import configured_storage, layout_options
+from snapstore.client.snapstore import Snapstore
+from snapstore.config import Config, load_config
+from snapstore.ports import Clock
+from snapstore.registry import Registry, url_scheme
+from snapstore.repository import Repository
+
+
+def create(
+    url: str | None = None,
+    *,
+    config: Config | None = None,
+    env: Mapping[str, str] | None = None,
+    clock: Clock = utc_now,
+    registry: Registry | None = None,
+) -> Snapstore:
+    """Make a repository at a URL, or where the configuration says, and open it.
+
+    Without ``config`` the environment (``env``: another) and the usual files are read. Raises
+    RepositoryExistsError, ConflictError when something else is there, StorageUnfitError when the
+    storage cannot keep the promises a repository needs, or ConfigError.
+    """
+    settings = _settings(url, config, env)
+    plugins = registry or Registry()
+    storage = configured_storage(settings, plugins)
+    try:
+        repository = Repository.create(
+            storage,
+            created_at=clock(),
+            accept_unverified_uploads=settings.repository.accept_unverified_uploads,
+        )
+    except BaseException:
+        storage.close()
+        raise
+    return Snapstore(settings, repository, registry=plugins, clock=clock)
+
+
+def open(  # noqa: A001
+    url: str | None = None,
+    *,
+    config: Config | None = None,
+    env: Mapping[str, str] | None = None,
+    clock: Clock = utc_now,
+    registry: Registry | None = None,
+) -> Snapstore:
+    """Open the repository at a URL, or where the configuration says.
+
+    Without ``config`` the environment (``env``: another) and the usual files are read. Raises
+    RepositoryNotFoundError, ConfigError, or UnavailableError.
+    """
+    settings = _settings(url, config, env)
+    plugins = registry or Registry()
+    storage = configured_storage(settings, plugins)
+    try:
+        repository = Repository.open(storage)
+    except BaseException:
+        storage.close()
+        raise
+    return Snapstore(settings, repository, registry=plugins, clock=clock)
+
+
+def check(config: Config, registry: Registry | None = None) -> list[str]:
+    """Check that the plug-ins which the configuration names exist and accept their options.
+
+    Returns a sentence for each. Nothing is connected to. Raises PluginError or ConfigError.
+    """
+    plugins = registry or Registry()
+    checked = []
+    if config.repository.url is not None:
+        scheme = url_scheme(config.repository.url)
+        plugins.check("storages", scheme, config.repository.options, "repository.options")
+        checked.append(f"the storage {scheme} accepts its options")
+    layout = config.state.layout
+    plugins.check("layouts", layout, layout_options(config, plugins, layout), "state.options")
+    checked.append(f"the layout {layout} accepts its options")
+    for name, options in config.backends.items():
+        plugins.check("backends", name, options, f"backends.{name}")
+        checked.append(f"the backend {name} accepts its options")
+    for store in config.stores.values():
+        if store.backend is not None:
+            plugins.options_type("backends", store.backend)
+    return checked
+
+
+def _settings(url: str | None, config: Config | None, env: Mapping[str, str] | None) -> Config:
+    if config is None:
+        overrides = {"repository.url": (url, "url")} if url is not None else {}
+        return load_config(env=os.environ if env is None else env, overrides=overrides)
+    if url is None:
+        return config
+    repository = msgspec.structs.replace(config.repository, url=url)
+    sections = msgspec.structs.replace(config.sections, repository=repository)
+    origins = {**config.origins, "repository.url": "option url"}
+    return msgspec.structs.replace(config, sections=sections, origins=origins)

@@ -1,0 +1,111 @@
+"""The plug-ins of one run, made from the configuration when they are first asked for."""
+
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+from typing import Any, cast
+
+import msgspec
+
+from snapstore.config import Config
+from snapstore.config.schema import StoreConfig
+from snapstore.errors import ConfigError
+from snapstore.ports import Discovery, Layout, ObjectStorage, StoreBackend
+from snapstore.registry import BUILT_IN, Registry
+
+
+class ConfiguredBackends(Mapping[str, StoreBackend]):
+    """Backends by name. A name that is none raises PluginError with near ones."""
+
+    def __init__(self, config: Config, registry: Registry) -> None:
+        self._config = config
+        self._registry = registry
+        self._made: dict[str, StoreBackend] = {}
+
+    def __getitem__(self, name: str) -> StoreBackend:
+        if name not in self._made:
+            options = self._config.backends.get(name, {})
+            self._made[name] = self._registry.backend(name, options)
+        return self._made[name]
+
+    def __iter__(self) -> Iterator[str]:
+        return iter({**BUILT_IN["backends"], **self._config.backends})
+
+    def __len__(self) -> int:
+        return len({**BUILT_IN["backends"], **self._config.backends})
+
+
+class ConfiguredLayout:
+    """A layout whose stores are as the section ``stores`` says: skipped, or of another backend."""
+
+    def __init__(self, layout: Layout, stores: Mapping[str, StoreConfig]) -> None:
+        self._layout = layout
+        self._stores = stores
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._layout, name)
+
+    def discover(self, state_dir: Path, application: str | None = None) -> Discovery:
+        found = self._layout.discover(state_dir, application)
+        kept, notes = [], [*found.notes]
+        for location in found.locations:
+            store = self._stores.get(location.store.store, StoreConfig())
+            if store.skip:
+                notes.append(f"{location.store} is left out: stores.{location.store.store}.skip")
+            elif store.backend is not None:
+                kept.append(msgspec.structs.replace(location, backend=store.backend))
+            else:
+                kept.append(location)
+        return Discovery(locations=tuple(kept), notes=tuple(notes))
+
+
+def configured_layout(config: Config, registry: Registry, name: str | None = None) -> Layout:
+    """Make the layout of that name, or the configured one."""
+    chosen = name or config.state.layout
+    layout = registry.layout(chosen, layout_options(config, registry, chosen))
+    return cast("Layout", ConfiguredLayout(layout, config.stores))
+
+
+def layout_options(config: Config, registry: Registry, name: str) -> dict[str, object]:
+    """Return the settings of a layout: its own, and what other sections say that it can take.
+
+    Raises ConfigError when such a key is set and the layout has no use for it.
+    """
+    options = dict(config.state.options) if name == config.state.layout else {}
+    known = {field.name for field in msgspec.structs.fields(registry.options_type("layouts", name))}
+    topics = {
+        store: each.changelog for store, each in config.stores.items() if each.changelog is not None
+    }
+    for key, field, value in (
+        ("state.guarantee", "guarantee", config.state.guarantee),
+        ("stores.<name>.changelog", "changelogs", topics),
+    ):
+        if value in ("auto", {}):
+            continue
+        if field in known:
+            options[field] = value
+        elif name == config.state.layout:
+            raise ConfigError(f"the layout {name} has no use for {key}", key=key)
+    return options
+
+
+def configured_storage(config: Config, registry: Registry) -> ObjectStorage:
+    """Make the storage of the configured repository; raises ConfigError when none is."""
+    if config.repository.url is None:
+        raise ConfigError(
+            "no repository was named",
+            hint="give --repository URL, set SNAPSTORE_REPOSITORY, or write repository.url",
+            key="repository.url",
+        )
+    return registry.storage(config.repository.url, config.repository.options)
+
+
+def state_dir(config: Config, given: Path | str | None = None) -> Path:
+    """Return the state directory that was given or is configured; raises ConfigError for none."""
+    chosen = given if given is not None else config.state.dir
+    if chosen is None:
+        raise ConfigError(
+            "no state directory was named",
+            hint="give --state-dir DIR, set SNAPSTORE_STATE_DIR, or write state.dir",
+            key="state.dir",
+        )
+    return Path(chosen).expanduser()

@@ -1,0 +1,352 @@
+"""Snapstore: an open repository together with the configuration and the plug-ins it works with."""
+
+import builtins
+import secrets
+import socket
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import ExitStack, contextmanager
+from datetime import datetime
+from pathlib import Path
+from types import TracebackType
+from typing import Literal, Self, overload
+
+from snapstore import __version__
+from snapstore.client.catalog import CatalogVerbs, utc_now
+from snapstore.client.owner import permissions
+from snapstore.client.parts import ConfiguredBackends, configured_layout, state_dir
+from snapstore.client.requests import requests_for_refs, requests_for_stores
+from snapstore.config import Config
+from snapstore.errors import ConfigError, IntegrityError, SnapshotNotFoundError
+from snapstore.model.report import Event
+from snapstore.operations.diff import SnapshotDiff, diff
+from snapstore.operations.discover import DiscoverReport, discover
+from snapstore.operations.restore import RestoreOptions, RestorePorts, plan_restore, restore
+from snapstore.operations.restore_choice import Request
+from snapstore.operations.restore_plan import RestorePlan
+from snapstore.operations.restore_report import RestoreReport
+from snapstore.operations.run_lock import run_lock
+from snapstore.operations.snapshot import SnapshotOptions, take_snapshots
+from snapstore.operations.snapshot_plan import Selection, SnapshotPlan, plan_snapshot
+from snapstore.operations.snapshot_report import SnapshotReport
+from snapstore.operations.snapshot_store import RunFacts
+from snapstore.operations.verify import VerifyOptions, verify
+from snapstore.operations.verify_report import VerifyReport
+from snapstore.ports import Clock, Listener
+from snapstore.registry import Registry
+from snapstore.repository import HashCache, Repository
+
+
+def _nobody(event: Event) -> None:
+    """The listener where none is given."""
+    del event
+
+
+class Snapstore(CatalogVerbs):
+    """An open repository; a context manager. Its verbs are those of the command line.
+
+    Safe to use from one thread at a time; each verb uses several of its own.
+    """
+
+    def __init__(
+        self,
+        config: Config,
+        repository: Repository,
+        *,
+        registry: Registry | None = None,
+        clock: Clock = utc_now,
+    ) -> None:
+        super().__init__(repository, clock)
+        self.config = config
+        self.registry = registry or Registry()
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        self.close()
+
+    def close(self) -> None:
+        """Let go of connections."""
+        self.repository.storage.close()
+
+    @property
+    def url(self) -> str:
+        return self.repository.storage.url
+
+    def discover(
+        self,
+        directory: Path | str | None = None,
+        *,
+        application: str | None = None,
+        layout: str | None = None,
+    ) -> DiscoverReport:
+        """Look at every store below a state directory, by reading only."""
+        return discover(
+            state_dir(self.config, directory),
+            application or self.config.state.application,
+            layout=configured_layout(self.config, self.registry, layout),
+            backends=ConfiguredBackends(self.config, self.registry),
+            clock=self.clock,
+        )
+
+    @overload
+    def snapshot(
+        self,
+        directory: Path | str | None = None,
+        *,
+        stores: Sequence[str] = (),
+        tasks: Sequence[str] = (),
+        application: str | None = None,
+        layout: str | None = None,
+        tags: Mapping[str, str] | None = None,
+        skip_unchanged: bool = False,
+        listener: Listener = _nobody,
+        dry_run: Literal[False] = False,
+    ) -> SnapshotReport: ...
+
+    @overload
+    def snapshot(
+        self,
+        directory: Path | str | None = None,
+        *,
+        stores: Sequence[str] = (),
+        tasks: Sequence[str] = (),
+        application: str | None = None,
+        layout: str | None = None,
+        tags: Mapping[str, str] | None = None,
+        skip_unchanged: bool = False,
+        listener: Listener = _nobody,
+        dry_run: Literal[True],
+    ) -> SnapshotPlan: ...
+
+    def snapshot(
+        self,
+        directory: Path | str | None = None,
+        *,
+        stores: Sequence[str] = (),
+        tasks: Sequence[str] = (),
+        application: str | None = None,
+        layout: str | None = None,
+        tags: Mapping[str, str] | None = None,
+        skip_unchanged: bool = False,
+        listener: Listener = _nobody,
+        dry_run: bool = False,
+    ) -> SnapshotReport | SnapshotPlan:
+        """Take a snapshot of every store below a state directory, or of those that are named.
+
+        A store that fails stops no other: look at ``report.failed``. With ``dry_run`` the plan is
+        returned. Raises StoreNotFoundError for a name that fits nothing, ConfigError, and
+        RunInProgressError when another process is at it.
+        """
+        chosen = configured_layout(self.config, self.registry, layout)
+        application = application or self.config.state.application
+        plan = plan_snapshot(
+            chosen.discover(state_dir(self.config, directory), application),
+            Selection(
+                applications=() if application is None else (application,),
+                tasks=tuple(tasks),
+                stores=tuple(stores),
+            ),
+        )
+        if dry_run:
+            return plan
+        now = self.clock()
+        facts = RunFacts(
+            run=f"{now:%Y%m%dt%H%M%S}{secrets.token_hex(4)}",
+            instance=self.config.state.instance or socket.gethostname(),
+            writer=f"snapstore {__version__}",
+            tags=dict(tags or {}),
+        )
+        options = SnapshotOptions(
+            transfers=self.config.transfer.parallel,
+            limit_rate_bytes_per_s=self.config.transfer.limit_rate,
+            skip_unchanged=skip_unchanged,
+        )
+        with self._run_locks(plan, now):
+            return take_snapshots(
+                plan,
+                self.repository,
+                facts,
+                options,
+                layout=chosen,
+                backends=ConfiguredBackends(self.config, self.registry),
+                clock=self.clock,
+                listener=listener,
+                cache=HashCache(self._own_cache / "hashes"),
+            )
+
+    @overload
+    def restore(
+        self,
+        refs: Iterable[str] = (),
+        *,
+        target: Path | str | None = None,
+        application: str | None = None,
+        task: str | None = None,
+        store: str | None = None,
+        replace: bool = False,
+        keep_replaced: bool = False,
+        allow_unchecked_changelog: bool = False,
+        missing_ok: bool = False,
+        listener: Listener = _nobody,
+        dry_run: Literal[False] = False,
+    ) -> RestoreReport: ...
+
+    @overload
+    def restore(
+        self,
+        refs: Iterable[str] = (),
+        *,
+        target: Path | str | None = None,
+        application: str | None = None,
+        task: str | None = None,
+        store: str | None = None,
+        replace: bool = False,
+        keep_replaced: bool = False,
+        allow_unchecked_changelog: bool = False,
+        missing_ok: bool = False,
+        listener: Listener = _nobody,
+        dry_run: Literal[True],
+    ) -> RestorePlan: ...
+
+    def restore(
+        self,
+        refs: Iterable[str] = (),
+        *,
+        target: Path | str | None = None,
+        application: str | None = None,
+        task: str | None = None,
+        store: str | None = None,
+        replace: bool = False,
+        keep_replaced: bool = False,
+        allow_unchecked_changelog: bool = False,
+        missing_ok: bool = False,
+        listener: Listener = _nobody,
+        dry_run: bool = False,
+    ) -> RestoreReport | RestorePlan:
+        """Bring stores back below a state directory: those named by ``refs``, or of an application.
+
+        With ``missing_ok`` an empty report tells that there is no snapshot; that the repository
+        could not be read is an error all the same. With ``dry_run`` the plan is returned. Raises
+        SnapshotNotFoundError, PartialFailureError with the fact ``report``, and what
+        ``operations.restore`` names.
+        """
+        place = state_dir(self.config, target)
+        requests = self._requests(refs, application, task, store, missing_ok=missing_ok)
+        if not requests:
+            if dry_run:
+                return RestorePlan(target=place, tasks=())
+            return RestoreReport(
+                target=place, stores=(), kept_stores=(), replaced=(), failed=(), notes=()
+            )
+        ports = RestorePorts(
+            repository=self.repository,
+            layout=configured_layout(self.config, self.registry, self._layout_of(requests)),
+            backends=ConfiguredBackends(self.config, self.registry),
+            check=None,
+            clock=self.clock,
+            listener=listener,
+        )
+        options = RestoreOptions(
+            replace=replace,
+            keep_replaced=keep_replaced or self.config.restore.keep_replaced,
+            allow_unchecked_changelog=allow_unchecked_changelog,
+            permissions=permissions(self.config.restore),
+            parallel=self.config.transfer.parallel,
+            limit_bytes_per_second=self.config.transfer.limit_rate,
+        )
+        if dry_run:
+            return plan_restore(requests, place, ports, options)
+        return restore(requests, place, ports, options)
+
+    def verify(
+        self,
+        refs: Iterable[str] = (),
+        *,
+        read_data: bool = False,
+        open_store: bool = False,
+        sample_percent: float = 100.0,
+        seed: int = 0,
+        scratch: Path | None = None,
+        listener: Listener = _nobody,
+    ) -> VerifyReport:
+        """Look whether snapshots can be restored: those named, or all.
+
+        Damage is in the report. Raises UnavailableError when the storage cannot be read.
+        """
+        listed = self._located(refs) or self.list().snapshots
+        return verify(
+            self.repository,
+            listed,
+            backends=ConfiguredBackends(self.config, self.registry),
+            listener=listener,
+            options=VerifyOptions(
+                read_data=read_data,
+                open_store=open_store,
+                sample_percent=sample_percent,
+                seed=seed,
+                scratch=scratch,
+                parallel=self.config.transfer.parallel,
+                limit_bytes_per_second=self.config.transfer.limit_rate,
+            ),
+        )
+
+    def diff(self, old: str, new: str) -> SnapshotDiff:
+        """Return which files two snapshots share, and which only one of them has."""
+        manifests = self.repository.manifests
+        return diff(manifests.load(self.locate(old).id), manifests.load(self.locate(new).id))
+
+    def _requests(
+        self,
+        refs: Iterable[str],
+        application: str | None,
+        task: str | None,
+        store: str | None,
+        *,
+        missing_ok: bool,
+    ) -> builtins.list[Request]:
+        named = [*refs]
+        if named and (application or task or store):
+            raise ConfigError("references and --application, --task or --store exclude each other")
+        if named:
+            return requests_for_refs(self.repository.catalog, named, missing_ok=missing_ok)
+        application = application or self.config.state.application
+        if application is None:
+            raise ConfigError(
+                "nothing was named to restore", hint="name snapshots, or an --application"
+            )
+        listing = self.list(application=application, task=task, store=store)
+        requests = requests_for_stores(listing.snapshots)
+        if not requests and not missing_ok:
+            chosen = "/".join(part for part in (application, task, store) if part)
+            raise SnapshotNotFoundError(
+                f"there is no snapshot of {chosen}",
+                hint="see what there is: snapstore list",
+                application=application,
+            )
+        return requests
+
+    def _layout_of(self, requests: Sequence[Request]) -> str | None:
+        """Return the layout that the snapshots were found by; None when an entry is damaged."""
+        try:
+            return self.load(requests[0].candidates[0]).description.layout
+        except IntegrityError:
+            return None
+
+    @property
+    def _own_cache(self) -> Path:
+        """Where this host remembers things about this repository."""
+        return Path(self.config.state.cache_dir).expanduser() / self.repository.marker.id
+
+    @contextmanager
+    def _run_locks(self, plan: SnapshotPlan, now: datetime) -> Iterator[None]:
+        """Hold the lock of every application of the plan."""
+        with ExitStack() as held:
+            for name in sorted({location.store.application for location in plan.locations}):
+                held.enter_context(run_lock(self._own_cache, name, now=now))
+            yield

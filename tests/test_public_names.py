@@ -1,0 +1,65 @@
+"""The names that the library promises, and that importing it is cheap."""
+
+import subprocess
+import sys
+
+import snapstore
+
+PROMISED = [
+    "CaptureError",
+    "ChangelogPartition",
+    "Config",
+    "ConfigError",
+    "ConflictError",
+    "IntegrityError",
+    "Layout",
+    "ListedSnapshot",
+    "NotFoundError",
+    "ObjectStorage",
+    "PartialFailureError",
+    "RefusedError",
+    "RestoreReport",
+    "ShownSnapshot",
+    "Snapshot",
+    "SnapshotReport",
+    "Snapstore",
+    "SnapstoreError",
+    "StoreBackend",
+    "StoreId",
+    "StoreLocation",
+    "UnavailableError",
+    "VerifyReport",
+    "__version__",
+    "create",
+    "discover",
+    "load_config",
+    "open",
+]
+
+
+def test_the_public_names_are_these_and_no_others() -> None:
+    assert sorted(snapstore.__all__) == PROMISED
+
+
+def test_every_public_name_is_there_and_documented() -> None:
+    for name in snapstore.__all__:
+        value = getattr(snapstore, name)
+        assert name == "__version__" or value.__doc__, name
+
+
+def test_every_public_name_is_known_to_type_checkers() -> None:
+    program = "import snapstore\n" + "".join(
+        f"reveal_type(snapstore.{name})\n" for name in snapstore.__all__
+    )
+    checked = subprocess.run(
+        [sys.executable, "-m", "mypy", "--strict", "-c", program],
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert checked.returncode == 0, checked.stdout
+    assert 'Revealed type is "Any"' not in checked.stdout
+
+
+def test_an_unknown_name_is_an_attribute_error() -> None:
+    assert not hasattr(snapstore, "checkpoint")
