@@ -32,18 +32,18 @@ class IdPrefix(msgspec.Struct, frozen=True):
 
 
 class StorePartition(msgspec.Struct, frozen=True):
-    """A store by its partition: the task ends in ``_<partition>`` or is the partition."""
+    """A store by its partition: the number after the last ``_`` or ``/`` of its task."""
 
     application: str
     store: str
     partition: int
 
     def matches(self, store: StoreId) -> bool:
-        number = str(self.partition)
+        of_task = re.split(r"[/_]", store.task)[-1]
         return (
             store.application == self.application
             and store.store == self.store
-            and (store.task == number or store.task.rpartition("/")[2].endswith(f"_{number}"))
+            and of_task == str(self.partition)
         )
 
 

@@ -9,7 +9,6 @@ from pathlib import Path
 from tempfile import NamedTemporaryFile
 
 import msgspec
-from msgspec.structs import astuple
 
 from snapstore.model.store import FileIdentity
 
@@ -18,7 +17,8 @@ _YOUNG_NS = 2_000_000_000
 _MAX_ENTRIES = 200_000
 
 
-_decoder = msgspec.msgpack.Decoder(list[tuple[int, int, int, int, int, bytes]])
+_Facts = tuple[int, int, int, int, int]
+_decoder = msgspec.msgpack.Decoder(dict[_Facts, bytes])
 
 
 class HashCache:
@@ -34,24 +34,25 @@ class HashCache:
         self._path = path
         self._lock = threading.Lock()
         self._known = _load(path)
-        self._used: dict[FileIdentity, bytes] = {}
+        self._used: dict[_Facts, bytes] = {}
 
     def get(self, identity: FileIdentity, *, now_ns: int) -> str | None:
         """Return the hash in hex, or None when the file must be read. Times since 1970."""
         if _is_young(identity, now_ns):
             return None
         with self._lock:
-            found = self._used.get(identity) or self._known.get(identity)
+            facts = _facts(identity)
+            found = self._used.get(facts) or self._known.get(facts)
             if found is None:
                 return None
-            self._used[identity] = found
+            self._used[facts] = found
         return found.hex()
 
     def add(self, identity: FileIdentity, sha256: str, *, now_ns: int) -> None:
         """Remember a hash; ``now_ns`` is a time before the file was read."""
         if not _is_young(identity, now_ns):
             with self._lock:
-                self._used[identity] = bytes.fromhex(sha256)
+                self._used[_facts(identity)] = bytes.fromhex(sha256)
 
     def save(self) -> None:
         """Write what was used and added, after what is there; the longest unused goes first.
@@ -61,19 +62,28 @@ class HashCache:
         self._path.parent.mkdir(parents=True, exist_ok=True)
         with self._lock, _locked(self._path.with_suffix(".lock")):
             merged = _load(self._path)
-            for identity, sha256 in self._used.items():
-                merged.pop(identity, None)
-                merged[identity] = sha256
-            entries = [(*astuple(identity), sha256) for identity, sha256 in merged.items()]
-            body = msgspec.msgpack.encode(entries[-_MAX_ENTRIES:])
+            for facts, sha256 in self._used.items():
+                merged.pop(facts, None)
+                merged[facts] = sha256
+            body = msgspec.msgpack.encode(dict(list(merged.items())[-_MAX_ENTRIES:]))
             _replace(self._path, _MAGIC + hashlib.sha256(body).digest() + body)
+
+
+def _facts(identity: FileIdentity) -> _Facts:
+    return (
+        identity.device,
+        identity.inode,
+        identity.size,
+        identity.mtime_ns,
+        identity.ctime_ns,
+    )
 
 
 def _is_young(identity: FileIdentity, now_ns: int) -> bool:
     return now_ns - max(identity.mtime_ns, identity.ctime_ns) < _YOUNG_NS
 
 
-def _load(path: Path) -> dict[FileIdentity, bytes]:
+def _load(path: Path) -> dict[_Facts, bytes]:
     try:
         raw = path.read_bytes()
     except FileNotFoundError:
@@ -82,7 +92,7 @@ def _load(path: Path) -> dict[FileIdentity, bytes]:
     body = raw[head:]
     if raw[:head] != _MAGIC + hashlib.sha256(body).digest():
         return {}
-    return {FileIdentity(*facts): sha256 for *facts, sha256 in _decoder.decode(body)}
+    return _decoder.decode(body)
 
 
 @contextlib.contextmanager

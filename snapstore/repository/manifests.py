@@ -35,8 +35,13 @@ class Manifests:
 
         Raises UnsafePathError or ManifestInvalidError when no reader would accept it.
         """
-        body = encoding.encode(manifest)
         check(manifest)
+        try:
+            body = encoding.encode(manifest)
+        except UnicodeEncodeError as error:
+            raise UnsafePathError(
+                f"a name of {manifest.description.store!r} is not UTF-8"
+            ) from error
         stored = zstandard.ZstdCompressor(level=_LEVEL).compress(body)
         if len(body) > MAX_BYTES or len(stored) > MAX_STORED_BYTES:
             raise ManifestInvalidError(

@@ -103,7 +103,7 @@ def _read(storage: ObjectStorage) -> bytes | None:
 
 
 def _require_empty(storage: ObjectStorage) -> None:
-    if _read(storage) is not None:
+    if storage.stat(keys.MARKER) is not None:
         raise _exists(storage)
     try:
         for stat in storage.list(""):
