@@ -13,7 +13,13 @@ from snapstore.layouts.kafka_streams.names import (
     is_named_topology,
     is_task,
 )
-from snapstore.layouts.kafka_streams.tasks import is_folder, list_dir, located, read_task
+from snapstore.layouts.kafka_streams.tasks import (
+    is_folder,
+    list_dir,
+    located,
+    read_task,
+    unreadable,
+)
 from snapstore.model.identity import StoreId, natural_order
 from snapstore.ports import Discovery
 
@@ -22,18 +28,19 @@ def discover(state_dir: Path, application: str | None, layout: str) -> Discovery
     """Return the stores of one application, or of all, in the order of their tasks.
 
     ``state_dir`` is a `state.dir` or the directory of an application in it; links are followed.
-    Raises StoreNotFoundError when the directory or the application is not there.
+    Raises StoreNotFoundError when the directory or the application is not there, CaptureError when
+    something may not be read.
     """
     try:
-        root = state_dir.resolve(strict=True)
-    except OSError as exc:
-        raise StoreNotFoundError(
-            f"the state directory {state_dir} is not there", path=str(state_dir)
-        ) from exc
-    applications = _applications(state_dir, root, application)
+        return _discover(state_dir, _resolved(state_dir), application, layout)
+    except PermissionError as exc:
+        raise unreadable(Path(exc.filename)) from exc
+
+
+def _discover(given: Path, root: Path, application: str | None, layout: str) -> Discovery:
     found = [
         (name, task, task_dir, read_task(task_dir, name, task))
-        for name, directory in applications.items()
+        for name, directory in _applications(given, root, application).items()
         for task, task_dir in tasks_of(directory)
     ]
     locations = [
@@ -43,10 +50,19 @@ def discover(state_dir: Path, application: str | None, layout: str) -> Discovery
     ]
     notes = [note for *_, content in found for note in content.notes]
     if not locations:
-        notes.append(f"no store has files below {state_dir}")
+        notes.append(f"no store has files below {given}")
     return Discovery(
         locations=tuple(sorted(locations, key=lambda one: one.store.order)), notes=tuple(notes)
     )
+
+
+def _resolved(state_dir: Path) -> Path:
+    try:
+        return state_dir.resolve(strict=True)
+    except (FileNotFoundError, NotADirectoryError) as exc:
+        raise StoreNotFoundError(
+            f"the state directory {state_dir} is not there", path=str(state_dir)
+        ) from exc
 
 
 def is_application(directory: Path) -> bool:

@@ -109,17 +109,23 @@ def list_dir(path: Path) -> Iterator[os.DirEntry[str]]:
     except (FileNotFoundError, NotADirectoryError):
         return
     except PermissionError as exc:
-        raise CaptureError(
-            f"{path} may not be read",
-            hint="run snapstore as the user of the application, or as a member of its group",
-            path=str(path),
-        ) from exc
+        raise unreadable(path) from exc
+
+
+def unreadable(path: Path) -> CaptureError:
+    return CaptureError(
+        f"{path} may not be read",
+        hint="run snapstore as the user of the application, or as a member of its group",
+        path=str(path),
+    )
 
 
 def is_folder(entry: os.DirEntry[str]) -> bool:
     """Whether the entry is a folder or a link to one; False for a link that leads nowhere."""
     try:
         return entry.is_dir()
+    except PermissionError as exc:
+        raise unreadable(Path(entry.path)) from exc
     except OSError:
         return False
 
