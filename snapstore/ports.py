@@ -218,6 +218,10 @@ class Layout(Protocol):
         """Whether an application has the directory open; takes no lock and drops none."""
         ...
 
+    def which_in_use(self, locations: Sequence[StoreLocation]) -> tuple[StoreLocation, ...]:
+        """Return those that an application has open; cheaper than to ask for each."""
+        ...
+
     def noted_offsets(self, location: StoreLocation) -> bytes | None:
         """Offsets that lie in a file beside the store; read *before* the capture."""
         ...
@@ -232,8 +236,28 @@ class Layout(Protocol):
         """
         ...
 
+    def remarks(
+        self,
+        location: StoreLocation,
+        noted: bytes | None,
+        view: StoreView,
+        positions: Sequence[ChangelogPosition],
+    ) -> tuple[str, ...]:
+        """Return sentences for the operator on what the offsets show; none is a refusal."""
+        ...
+
     def task_dir(self, target: Path, description: Description) -> Path:
-        """Where the task of that snapshot belongs below a state directory."""
+        """Where the task of that snapshot belongs below a state directory.
+
+        Raises UnsafePathError when its names would lead elsewhere.
+        """
+        ...
+
+    def check_target(self, target: Path, description: Description) -> tuple[str, ...]:
+        """Return sentences on what the application there must be able to open.
+
+        Raises WrongGenerationError when its files show that it is too old for the snapshot.
+        """
         ...
 
     def notes(
