@@ -10,12 +10,20 @@ import os
 import shutil
 import sys
 import time
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
 import msgspec
-from rocksdict import DBCompactionStyle, Options, Rdict, WriteBatch, WriteOptions
+from rocksdict import (
+    DBCompactionStyle,
+    IngestExternalFileOptions,
+    Options,
+    Rdict,
+    SstFileWriter,
+    WriteBatch,
+    WriteOptions,
+)
 
 from snapstore.model.identity import StoreId
 from snapstore.model.store import StoreLocation
@@ -111,6 +119,27 @@ def make_database(folder: Path, applied: int, shape: Shape = UNLOGGED) -> Path:
     return folder
 
 
+def make_many_tables(folder: Path, count: int) -> None:
+    """Make a database of so many tables of one pair each."""
+    folder.mkdir(parents=True)
+    options = Options(raw_mode=True)
+    options.create_if_missing(True)
+    options.set_disable_auto_compactions(True)
+    rdict = Rdict(str(folder), options)
+    tables = []
+    for number in range(count):
+        table = folder.with_name(f"new-{number}.sst")
+        writer = SstFileWriter(options)
+        writer.open(str(table))
+        writer[b"%08d" % number] = b"value"
+        writer.finish()
+        tables.append(str(table))
+    ingestion = IngestExternalFileOptions()
+    ingestion.set_move_files(True)
+    rdict.ingest_external_file(tables, ingestion)
+    rdict.close()
+
+
 def locate(task_dir: Path, root: str) -> StoreLocation:
     return StoreLocation(
         store=StoreId("orders", task_dir.name, root.rpartition("/")[2]),
@@ -196,7 +225,7 @@ class RocksDBMaker:
         return found
 
 
-def raw_contents(folder: Path, scratch: Path) -> Mapping[str, dict[bytes, bytes]]:
+def raw_contents(folder: Path, scratch: Path) -> dict[str, dict[bytes, bytes]]:
     """Read every family of a closed database from a copy, without snapstore."""
     copy = scratch / "raw"
     shutil.rmtree(copy, ignore_errors=True)
@@ -231,6 +260,7 @@ def _options(shape: Shape) -> Options:
     options.set_compaction_style(DBCompactionStyle.universal())
     options.set_level_zero_file_num_compaction_trigger(3)
     options.set_max_manifest_file_size(shape.manifest_bytes)
+    options.set_max_total_wal_size(8 * shape.memtable_bytes)
     return options
 
 

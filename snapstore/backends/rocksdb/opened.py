@@ -20,7 +20,7 @@ from rocksdict import (
     ReadOptions,
 )
 
-from snapstore.errors import CaptureError, SourceDamagedError
+from snapstore.errors import CaptureError, SourceDamagedError, StoreNotFoundError
 
 _CACHE_BYTES = 32 << 20
 _READAHEAD_BYTES = 2 << 20
@@ -74,8 +74,8 @@ class OpenDatabase:
         end there as if it were the last.
         """
         if family not in self.families:
-            raise CaptureError(
-                f"{self.database} has no column family {family!r}",
+            raise StoreNotFoundError(
+                f"no column family {family!r} in {self.database}",
                 database=self.database,
                 families=list(self.families),
             )
