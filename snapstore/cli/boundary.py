@@ -17,11 +17,10 @@ _SHOWN_ITEMS = 5
 _SHOWN_CHARACTERS = 300
 
 
-def guarded(session: Session, work: Callable[[], int | None]) -> int:
+def guarded(session: Session, work: Callable[[], None]) -> int:
     """Run ``work`` and return the exit code; whatever it raises is told on stderr."""
     try:
-        code = work()
-        sys.stdout.flush()
+        _flushed(work)
     except BrokenPipeError:
         # What is still buffered would raise again when Python closes stdout.
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
@@ -37,7 +36,18 @@ def guarded(session: Session, work: Callable[[], int | None]) -> int:
         return tell_error(session, exc)
     except Exception as exc:
         return _tell_bug(session, exc)
-    return DONE if code is None else code
+    return DONE
+
+
+def _flushed(work: Callable[[], None]) -> None:
+    """Run ``work`` and write out what it printed, so that a closed pipe shows here."""
+    try:
+        work()
+    except click.exceptions.Exit as exc:
+        # How --help and --version end.
+        if exc.exit_code != DONE:
+            raise
+    sys.stdout.flush()
 
 
 def tell_error(session: Session, error: SnapstoreError) -> int:

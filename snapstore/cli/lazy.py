@@ -6,6 +6,8 @@ from typing import TYPE_CHECKING, Any, cast
 
 import click
 
+from snapstore.model.strict import nearest
+
 if TYPE_CHECKING:
     from snapstore.cli.session import Session
 
@@ -47,6 +49,15 @@ class VerbGroup(click.Group):
 
     def list_commands(self, ctx: click.Context) -> list[str]:
         return [*self._late, *super().list_commands(ctx)]
+
+    def resolve_command(
+        self, ctx: click.Context, args: list[str]
+    ) -> tuple[str | None, click.Command | None, list[str]]:
+        if args and args[0] not in self.list_commands(ctx) and not args[0].startswith("-"):
+            close = nearest(args[0], self.list_commands(ctx))
+            meant = f", did you mean {' or '.join(close)}?" if close else ""
+            ctx.fail(f"no command is called {args[0]!r}{meant}")
+        return super().resolve_command(ctx, args)
 
     def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
         if cmd_name in self._late:

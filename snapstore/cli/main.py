@@ -8,6 +8,7 @@ from types import FrameType
 from typing import Final
 
 import click
+from click.shell_completion import shell_complete
 
 from snapstore import __version__
 from snapstore.cli.boundary import guarded
@@ -34,6 +35,8 @@ COMMANDS: Final = {
 }
 """Every verb and the module that holds it; one line here makes a new command known."""
 
+_COMPLETION: Final = "_SNAPSTORE_COMPLETE"
+
 
 @click.group(
     cls=VerbGroup,
@@ -59,17 +62,20 @@ def run(arguments: Sequence[str], env: Mapping[str, str]) -> int:
     """Run one command line and return its exit code."""
     session = Session(env)
     session.json = "--json" in arguments
-    return guarded(
-        session,
-        lambda: snapstore.main(
-            list(arguments), prog_name="snapstore", standalone_mode=False, obj=session
-        ),
-    )
+
+    def work() -> None:
+        # Not snapstore.main(), which ends the process by itself when stdout is closed.
+        with snapstore.make_context("snapstore", list(arguments), obj=session) as context:
+            snapstore.invoke(context)
+
+    return guarded(session, work)
 
 
 def main() -> None:
     """Run the command line of this process and exit."""
     signal.signal(signal.SIGTERM, _interrupt)
+    if _COMPLETION in os.environ:
+        sys.exit(shell_complete(snapstore, {}, "snapstore", _COMPLETION, os.environ[_COMPLETION]))
     sys.exit(run(sys.argv[1:], os.environ))
 
 
