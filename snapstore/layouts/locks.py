@@ -74,7 +74,7 @@ def hold_lock(path: Path) -> Iterator[None]:
     """
     if path in held_locks([path]):
         raise _in_use(path)
-    file = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o644)
+    file = _open_or_make(path)
     try:
         wanted = struct.pack(_FLOCK, fcntl.F_WRLCK, os.SEEK_SET, 0, 0, 0)
         try:
@@ -86,6 +86,19 @@ def hold_lock(path: Path) -> Iterator[None]:
         yield
     finally:
         os.close(file)
+
+
+def _open_or_make(path: Path) -> int:
+    """Open the lock file. A new one belongs to whom its folder belongs to: root may be at work."""
+    flags = os.O_RDWR | os.O_CLOEXEC
+    try:
+        file = os.open(path, flags | os.O_CREAT | os.O_EXCL, 0o640)
+    except FileExistsError:
+        return os.open(path, flags)
+    if os.geteuid() == 0:
+        folder = path.parent.stat()
+        os.fchown(file, folder.st_uid, folder.st_gid)
+    return file
 
 
 def _in_use(path: Path) -> StoreInUseError:

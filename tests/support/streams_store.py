@@ -3,6 +3,7 @@
 Each database has a family ``offsets`` with the applied offset of its changelog and the status 0.
 """
 
+import hashlib
 from collections.abc import Mapping
 from pathlib import Path
 
@@ -22,10 +23,8 @@ class Pairs(msgspec.Struct, frozen=True, kw_only=True):
 
 def some_pairs(count: int, *, start: int = 0, size: int = 40) -> dict[bytes, bytes]:
     """Return pairs with keys in order and values that do not compress."""
-    return {
-        f"k{number:08}".encode(): f"{number * 2654435761 % 2**64:020}".encode() * (size // 20)
-        for number in range(start, start + count)
-    }
+    keys = [f"k{number:08}".encode() for number in range(start, start + count)]
+    return {key: hashlib.shake_128(key).digest(size) for key in keys}
 
 
 def make_key_value(state_dir: Path, task: str, store: str, content: Pairs) -> Path:
