@@ -1,7 +1,8 @@
 """One Kafka cluster: clients that share its settings, and its errors in our words."""
 
 import logging
-from collections.abc import Iterator, Mapping
+import time
+from collections.abc import Callable, Iterator, Mapping
 from concurrent.futures import Future
 from concurrent.futures import TimeoutError as NoAnswer
 from contextlib import contextmanager
@@ -19,7 +20,7 @@ from snapstore.errors import (
     SnapstoreError,
 )
 
-Result = TypeVar("Result")
+Answer = TypeVar("Answer")
 
 _LOG = logging.getLogger(__name__)
 _LOG.addHandler(logging.NullHandler())
@@ -54,6 +55,15 @@ _NOT_ALLOWED = {
     DriverError._AUTHENTICATION,
     DriverError._SSL,
 }
+_UNSETTLED = {
+    DriverError.LEADER_NOT_AVAILABLE,
+    DriverError.NOT_LEADER_FOR_PARTITION,
+    DriverError.FENCED_LEADER_EPOCH,
+    DriverError.UNKNOWN_LEADER_EPOCH,
+    DriverError.OFFSET_NOT_AVAILABLE,
+    DriverError._NOENT,
+}
+_PAUSE_SECONDS = 0.1
 _WRONG_SETTING = {DriverError._INVALID_ARG, DriverError._CONFLICT}
 
 
@@ -75,12 +85,20 @@ class Connection:
         settings = {**_DEFAULTS_FOR_CONSUMERS, **self._settings, **_FIXED_FOR_CONSUMERS}
         return self._open(Consumer, settings)
 
-    def result(self, future: "Future[Result]", subject: str) -> Result:
-        """Wait for an answer to an admin request about ``subject``."""
-        with self.translated(subject):
-            answer = future.result(self.timeout_seconds + 1)
-        self._complaint = None
-        return answer
+    def ask(self, request: "Callable[[], Future[Answer]]", subject: str) -> Answer:
+        """Send an admin request about ``subject``; again while a leader is being elected."""
+        deadline = time.monotonic() + self.timeout_seconds
+        while True:
+            with self.translated(subject):
+                try:
+                    answer = request().result(self.timeout_seconds + 1)
+                except KafkaException as error:
+                    if error.args[0].code() not in _UNSETTLED or time.monotonic() > deadline:
+                        raise
+                else:
+                    self._complaint = None
+                    return answer
+            time.sleep(_PAUSE_SECONDS)
 
     def close(self) -> None:
         self.admin.__exit__(None, None, None)
@@ -128,7 +146,7 @@ class Connection:
             subject=subject,
         )
 
-    def _open(self, kind: type[Result], settings: Mapping[str, object]) -> Result:
+    def _open(self, kind: type[Answer], settings: Mapping[str, object]) -> Answer:
         try:
             return kind({"error_cb": self._keep, **settings}, logger=_LOG)  # type: ignore[call-arg]
         except KafkaException as error:

@@ -2,15 +2,19 @@
 
 from base64 import b64decode
 from collections.abc import Mapping
+from concurrent.futures import Future
 from datetime import datetime
 from uuid import UUID
 
 import msgspec
 from confluent_kafka import IsolationLevel, TopicCollection, TopicPartition, Uuid
 from confluent_kafka.admin import (  # type: ignore[attr-defined]
+    ConfigEntry,
     ConfigResource,
+    ListOffsetsResultInfo,
     OffsetSpec,
     ResourceType,
+    TopicDescription,
 )
 
 from snapstore.errors import ChangelogGoneError, TopicRecreatedError
@@ -56,8 +60,9 @@ def partition_state(
     earliest = _end(connection, changelog, _EARLIEST, IsolationLevel.READ_COMMITTED)
     stable = _end(connection, changelog, _LATEST, IsolationLevel.READ_COMMITTED)
     latest = _end(connection, changelog, _LATEST, IsolationLevel.READ_UNCOMMITTED)
-    cluster = connection.result(
-        connection.admin.describe_cluster(request_timeout=connection.timeout_seconds), "the cluster"
+    cluster = connection.ask(
+        lambda: connection.admin.describe_cluster(request_timeout=connection.timeout_seconds),
+        "the cluster",
     )
     if describe_topic(connection, changelog.topic) != topic:
         raise TopicRecreatedError(
@@ -85,10 +90,14 @@ def partition_state(
 
 def describe_topic(connection: Connection, topic: str) -> Topic:
     """Look the topic up without creating it. Raises ChangelogGoneError."""
-    future = connection.admin.describe_topics(
-        TopicCollection([topic]), request_timeout=connection.timeout_seconds
-    )[topic]
-    described = connection.result(future, f"topic {topic}")
+
+    def request() -> "Future[TopicDescription]":
+        names = TopicCollection([topic])
+        return connection.admin.describe_topics(names, request_timeout=connection.timeout_seconds)[
+            topic
+        ]
+
+    described = connection.ask(request, f"topic {topic}")
     return Topic(_uuid_text(described.topic_id), len(described.partitions))
 
 
@@ -110,24 +119,28 @@ def _end(
     spec: OffsetSpec,
     isolation: IsolationLevel,
 ) -> End:
-    wanted = TopicPartition(changelog.topic, changelog.partition)
-    with connection.translated(str(changelog)):
-        futures = connection.admin.list_offsets(
-            {wanted: spec}, isolation_level=isolation, request_timeout=connection.timeout_seconds
-        )
-    (future,) = futures.values()
-    found = connection.result(future, str(changelog))
+    def request() -> "Future[ListOffsetsResultInfo]":
+        (future,) = connection.admin.list_offsets(
+            {TopicPartition(changelog.topic, changelog.partition): spec},
+            isolation_level=isolation,
+            request_timeout=connection.timeout_seconds,
+        ).values()
+        return future
+
+    found = connection.ask(request, str(changelog))
     epoch = found.leader_epoch
     return End(found.offset, epoch if epoch is not None and epoch >= 0 else None)
 
 
 def _topic_config(connection: Connection, topic: str) -> Mapping[str, str]:
-    futures = connection.admin.describe_configs(
-        [ConfigResource(ResourceType.TOPIC, topic)], request_timeout=connection.timeout_seconds
-    )
-    (future,) = futures.values()
-    entries = connection.result(future, f"topic {topic}")
-    return {name: entry.value for name, entry in entries.items()}
+    def request() -> "Future[dict[str, ConfigEntry]]":
+        (future,) = connection.admin.describe_configs(
+            [ConfigResource(ResourceType.TOPIC, topic)], request_timeout=connection.timeout_seconds
+        ).values()
+        return future
+
+    entries = connection.ask(request, f"topic {topic}")
+    return {name: entry.value or "" for name, entry in entries.items()}
 
 
 def _limit_ms(text: str) -> int | None:

@@ -1,0 +1,1 @@
+"""Changelogs on a real broker."""
