@@ -24,6 +24,7 @@ from snapstore.layouts.kafka_streams.checkpoint import parse_checkpoint
 from snapstore.model.identity import ChangelogPartition
 from snapstore.model.snapshot import Snapshot
 from snapstore.operations.restore import RestoreOptions
+from snapstore.operations.restore_choice import Request
 from tests.support.fixtures import FixtureName, expected, unpack
 from tests.support.restore_lab import (
     REPLACE,
@@ -511,8 +512,6 @@ def test_g49_a_storage_that_fails_is_never_taken_for_a_missing_snapshot(
 
 
 def test_no_candidate_at_all_is_an_error(lab: RestoreLab, tmp_path: Path) -> None:
-    from snapstore.operations.restore_choice import Request
-
     with pytest.raises(SnapshotNotFoundError):
         lab.restore(tmp_path / "target", [Request(candidates=(), latest=True)])
 

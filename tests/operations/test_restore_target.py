@@ -5,6 +5,7 @@ import os
 import stat
 import subprocess
 import sys
+import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -266,8 +267,6 @@ def test_an_empty_task_directory_is_no_obstacle(lab: RestoreLab, tmp_path: Path)
 
 
 def test_the_rate_is_limited(lab: RestoreLab, tmp_path: Path) -> None:
-    import time
-
     began = time.monotonic()
     lab.restore(
         tmp_path / "target",
