@@ -8,7 +8,7 @@ from typing import TypeVar
 
 import msgspec
 
-from snapstore.errors import SnapstoreError, StoreChangedError
+from snapstore.errors import CaptureError, SnapstoreError, StoreChangedError
 from snapstore.model.store import ChangelogPosition, StoreLocation
 from snapstore.ports import Capture, Clock, Layout, StoreBackend
 
@@ -44,19 +44,25 @@ def held_store(
     """Ask whether it runs, read the noted offsets, then capture the files; free them at the end.
 
     Raises StoreChangedError when an application was started or stopped meanwhile, and what
-    ``StoreBackend.capture`` raises.
+    ``StoreBackend.capture`` raises; CaptureError for what the operating system refuses.
     """
     began_at = clock()
-    running = layout.in_use(location)
-    noted_offsets = layout.noted_offsets(location)
-    with backend.capture(location) as capture:
-        require_unchanged_use(location, layout, running=running)
-        yield HeldStore(
-            capture=capture,
-            running=running,
-            noted_offsets=noted_offsets,
-            began_at=began_at.replace(microsecond=began_at.microsecond // 1000 * 1000),
-        )
+    try:
+        running = layout.in_use(location)
+        noted_offsets = layout.noted_offsets(location)
+        with backend.capture(location) as capture:
+            require_unchanged_use(location, layout, running=running)
+            yield HeldStore(
+                capture=capture,
+                running=running,
+                noted_offsets=noted_offsets,
+                began_at=began_at.replace(microsecond=began_at.microsecond // 1000 * 1000),
+            )
+    except OSError as error:
+        raise CaptureError(
+            f"{location.store} cannot be read: {error.strerror or error}: {error.filename}",
+            path=str(error.filename),
+        ) from error
 
 
 def held_offsets(location: StoreLocation, layout: Layout, held: HeldStore) -> HeldOffsets:

@@ -116,8 +116,11 @@ class StoreSnapshotter:
                 again=(StoreChangedError, BlobMissingError),
                 sleep=self._stop.sleep,
             )
-        except StoreNotFoundError:
-            outcome = _outcome(location, "empty")
+        except StoreNotFoundError as error:
+            if made == 1 and location.path.is_dir():
+                outcome = _outcome(location, "empty")
+            else:
+                outcome = _outcome(location, "failed", error=error)
         except SnapstoreError as error:
             outcome = _outcome(location, "failed", error=error)
         outcome = msgspec.structs.replace(outcome, attempts=made, seconds=time.monotonic() - began)

@@ -1,6 +1,7 @@
 """Taking snapshots: what is stored, what is reused, and what happens when things change."""
 
 import os
+import shutil
 import signal
 import threading
 import time
@@ -12,6 +13,7 @@ import pytest
 
 from snapstore.backends.rocksdb import RocksDBBackend
 from snapstore.errors import (
+    CaptureError,
     ConfigError,
     RefusedError,
     StorageError,
@@ -202,6 +204,42 @@ def test_a_store_without_state_yet_is_no_failure_and_no_snapshot_g18(tmp_path: P
     assert [item.applied_offset for item in listing.snapshots] == [900]
 
 
+class Removing(KafkaStreamsLayout):
+    """Removes the directory of task 0_1 when its offsets are asked for."""
+
+    def noted_offsets(self, location: StoreLocation) -> bytes | None:
+        noted = super().noted_offsets(location)
+        if location.store.task == "0_1":
+            shutil.rmtree(location.task_dir)
+        return noted
+
+
+def test_a_task_that_is_removed_meanwhile_fails_and_the_others_are_kept_g32(
+    tmp_path: Path,
+) -> None:
+    for task in ("0_0", "0_1", "0_2"):
+        make_key_value(
+            tmp_path / "state", task, "counts", Pairs(pairs=some_pairs(50), applied_offset=5)
+        )
+    lab = streams_lab(tmp_path)
+    lab.layout = Removing()
+    report = lab.save(tmp_path / "state")
+    assert [outcome.status for outcome in report.outcomes] == ["stored", "failed", "stored"]
+    assert report.failed[0].error is not None
+    assert len(lab.contents()) == 2
+
+
+def test_a_file_that_may_not_be_read_fails_its_store_and_names_the_file_g35(
+    tmp_path: Path,
+) -> None:
+    state = write_store(tmp_path / "counts", {"a.sst": pattern("A")}, 1)
+    (state / SIDE_FILE).unlink()
+    (state / SIDE_FILE).mkdir()
+    outcome = SnapshotLab(tmp_path).save_one(state)
+    assert isinstance(outcome.error, CaptureError)
+    assert SIDE_FILE in str(outcome.error)
+
+
 def test_a_window_store_is_one_snapshot_of_all_its_segments(tmp_path: Path) -> None:
     segments = {
         0: Pairs(pairs=some_pairs(50), applied_offset=70),
@@ -234,7 +272,7 @@ def test_a_store_that_is_open_is_taken_as_running(tmp_path: Path) -> None:
 
 
 class Switching(PlainLayout):
-    """Answers whether the application runs as it is told; when nothing is left, that it does not."""
+    """Says whether the application runs as it is told; when nothing is left, that it does not."""
 
     def __init__(self, answers: Sequence[bool]) -> None:
         super().__init__(PlainOptions(application="orders", store="counts", backend="folder"))
