@@ -237,6 +237,20 @@ def test_a_link_that_leads_nowhere_is_not_found(task: Task, tmp_path: Path) -> N
         _names(task, "counts")
 
 
+def test_a_link_that_leads_to_itself_is_refused(task: Task) -> None:  # G21
+    (task / "counts").symlink_to("counts")
+    with pytest.raises(CaptureError, match="counts cannot be listed"):
+        _names(task, "counts")
+
+
+def test_a_staging_folder_that_is_not_there_is_named(task: Task, tmp_path: Path) -> None:
+    make_database(task / "rocksdb/counts", 10)
+    backend = RocksDBBackend(RocksDBBackend.Options(staging_dir=str(tmp_path / "none")))
+    with pytest.raises(CaptureError, match="No such file") as caught:
+        _names(task, "rocksdb/counts", backend)
+    assert "staging_dir" in (caught.value.hint or "")
+
+
 def test_blob_files_are_refused_by_name(task: Task) -> None:
     folder = make_database(task / "rocksdb/counts", 10)
     (folder / "000077.blob").write_bytes(b"values")

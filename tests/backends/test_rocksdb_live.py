@@ -13,6 +13,7 @@ from tests.support.rocksdb import LOGGED, UNLOGGED, RocksDBMaker, Shape
 _SMALL = 8 << 10
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "shape",
     [

@@ -63,6 +63,20 @@ def test_a_segment_that_appears_meanwhile_is_captured_too(task: Path) -> None:
     assert _databases(task, RocksDBBackend(sleep=go_on))[-1] == f"{ROOT}/window.4000"
 
 
+def test_a_segment_that_is_removed_and_made_again_is_not_left_out(task: Path) -> None:
+    _break(task, 2000)
+    folder = _segment(task, 2000)
+    aside = make_database(task / "aside", 10)
+
+    def remove_and_make_again(seconds: float) -> None:
+        if aside.exists():
+            shutil.rmtree(folder)
+            aside.rename(folder)
+
+    databases = _databases(task, RocksDBBackend(sleep=remove_and_make_again))
+    assert databases == tuple(f"{ROOT}/window.{day}" for day in DAYS)
+
+
 def test_a_segment_without_current_fails_the_store(task: Path) -> None:
     (_segment(task, 2000) / "CURRENT").unlink()
     with pytest.raises(SourceDamagedError, match=r"window\.2000/CURRENT"):

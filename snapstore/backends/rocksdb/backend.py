@@ -13,6 +13,7 @@ from snapstore.backends.rocksdb.options import RocksDBOptions
 from snapstore.backends.rocksdb.quiescent import open_store
 from snapstore.backends.rocksdb.view import RocksDBView
 from snapstore.backends.rocksdb.writing import write_family
+from snapstore.errors import CaptureError
 from snapstore.model.store import StoreLocation
 
 _PREFIX = "snapstore-"
@@ -73,5 +74,14 @@ class RocksDBBackend:
 
     @contextmanager
     def _room(self) -> Iterator[Path]:
-        with tempfile.TemporaryDirectory(prefix=_PREFIX, dir=self._options.staging_dir) as room:
-            yield Path(room)
+        parent = self._options.staging_dir
+        try:
+            room = tempfile.TemporaryDirectory(prefix=_PREFIX, dir=parent)
+        except OSError as error:
+            raise CaptureError(
+                f"no folder for links can be made: {error.strerror}",
+                hint="name a folder that exists and may be written as staging_dir",
+                staging_dir=parent,
+            ) from error
+        with room as path:
+            yield Path(path)

@@ -1,6 +1,7 @@
 """The files of one store, held still while they are read."""
 
 import stat
+import tempfile
 from collections.abc import Iterable, Sequence
 from contextlib import ExitStack
 from pathlib import Path
@@ -93,23 +94,28 @@ def capture_store(
         )
     check_free_space(location.path, options.min_free_bytes)
     held: dict[str, HeldDatabase] = {}
-    gone: set[Found] = set()
-    while missing := [each for each in found if each.name not in held and each not in gone]:
+    rounds = 0
+    while missing := [each for each in found if each.name not in held]:
+        rounds += 1
+        if rounds > options.max_attempts:
+            raise StoreChangedError(
+                f"databases kept coming and going in {location.path}", path=str(location.path)
+            )
         for each in missing:
-            inner = room / str(len(held) + len(gone))
-            inner.mkdir()
-            database = hold_database(each, inner, options, pause)
-            if database is None:
-                gone.add(each)
-                continue
-            stack.callback(database.close)
-            held[each.name] = database
+            database = hold_database(each, _new_folder(room), options, pause)
+            if database is not None:
+                stack.callback(database.close)
+                held[each.name] = database
         found = _find(location)
     if not held:
         raise StoreChangedError(
             f"{location.path} was removed while it was read", path=str(location.path)
         )
     return RocksDBCapture(list(held.values()), side_files, location.path, options.min_free_bytes)
+
+
+def _new_folder(room: Path) -> Path:
+    return Path(tempfile.mkdtemp(dir=room))
 
 
 def _find(location: StoreLocation) -> tuple[Found, ...]:

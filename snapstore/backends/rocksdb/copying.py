@@ -5,7 +5,7 @@ import os
 import shutil
 from pathlib import Path
 
-from snapstore.errors import NoSpaceError, SourceDamagedError
+from snapstore.errors import CaptureError, NoSpaceError, StoreChangedError
 
 _CHUNK_BYTES = 1 << 20
 
@@ -23,7 +23,7 @@ def copy_bytes(fd: int, target: Path, size: int, *, min_free_bytes: int) -> None
             while position < size:
                 chunk = os.pread(fd, min(_CHUNK_BYTES, size - position), position)
                 if not chunk:
-                    raise SourceDamagedError(
+                    raise StoreChangedError(
                         f"{target.name} ended after {position} of {size} bytes", file=target.name
                     )
                 output.write(chunk)
@@ -31,7 +31,11 @@ def copy_bytes(fd: int, target: Path, size: int, *, min_free_bytes: int) -> None
         part.rename(target)
     except OSError as error:
         if error.errno not in {errno.ENOSPC, errno.EDQUOT}:
-            raise
+            raise CaptureError(
+                f"{target.name} cannot be copied to {target.parent}: {error.strerror}",
+                file=target.name,
+                path=str(target.parent),
+            ) from error
         raise NoSpaceError(
             f"no space left in {target.parent}",
             hint="name another folder for staged copies, or free space",

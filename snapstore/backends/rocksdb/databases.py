@@ -1,5 +1,6 @@
 """Find the databases of a store: its own folder, or one folder for each segment."""
 
+import errno
 import os
 import stat
 from pathlib import Path
@@ -61,6 +62,12 @@ def list_names(folder: Path) -> list[str]:
         raise unreadable(folder) from error
     except NotADirectoryError as error:
         raise CaptureError(f"{folder} is not a folder", path=str(folder)) from error
+    except OSError as error:
+        if error.errno == errno.ENOENT:
+            raise
+        raise CaptureError(
+            f"{folder} cannot be listed: {error.strerror}", path=str(folder)
+        ) from error
 
 
 def _is_folder(path: Path) -> bool:
@@ -68,3 +75,5 @@ def _is_folder(path: Path) -> bool:
         return stat.S_ISDIR(path.stat().st_mode)
     except FileNotFoundError:
         return False
+    except PermissionError as error:
+        raise unreadable(path) from error

@@ -1,12 +1,13 @@
 """Files that cannot go away while they are read: pinned by a descriptor, or copied."""
 
+import errno
 import os
 import stat
 from pathlib import Path
 from typing import Protocol
 
 from snapstore.backends.rocksdb.copying import copy_bytes
-from snapstore.errors import CaptureError
+from snapstore.errors import CaptureError, SourceDamagedError
 from snapstore.model.store import ByteSource, FileIdentity
 
 _FLAGS = os.O_RDONLY | os.O_CLOEXEC | os.O_NONBLOCK
@@ -37,12 +38,17 @@ class Held(Protocol):
 def open_file(path: Path) -> int:
     """Open a regular file for reading.
 
-    Raises FileNotFoundError, or CaptureError naming the file when it may not be read.
+    Raises FileNotFoundError, CaptureError naming the file when it cannot be read, or OSError where
+    this process may open no more files.
     """
     try:
         fd = os.open(path, _FLAGS)
     except PermissionError as error:
         raise unreadable(path) from error
+    except OSError as error:
+        if error.errno in {errno.ENOENT, errno.EMFILE, errno.ENFILE}:
+            raise
+        raise CaptureError(f"{path} cannot be opened: {error.strerror}", path=str(path)) from error
     if not stat.S_ISREG(os.fstat(fd).st_mode):
         os.close(fd)
         raise CaptureError(f"{path} is not a file", path=str(path))
@@ -104,7 +110,12 @@ class PinnedSource:
         return self._size
 
     def pread(self, length: int, position: int) -> bytes:
-        return os.pread(self._pin.fd, max(0, min(length, self._size - position)), position)
+        try:
+            return os.pread(self._pin.fd, max(0, min(length, self._size - position)), position)
+        except OSError as error:
+            raise SourceDamagedError(
+                f"{self._pin.name} cannot be read: {error.strerror}", file=self._pin.name
+            ) from error
 
 
 class StagedSource:

@@ -62,6 +62,9 @@ def hold_database(
             return _attempt(found, room, options, copying=copying)
         except (UnsettledError, OpenError) as failure:
             failures.append(failure)
+            if isinstance(failure, OpenError) and failure.out_of_descriptors:
+                copying = True
+                continue
             states.append(source_state(found))
         except OSError as error:
             if error.errno not in {errno.EMFILE, errno.ENFILE} or copying:

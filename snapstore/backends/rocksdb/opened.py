@@ -38,6 +38,11 @@ class OpenError(Exception):
         self.reason = reason
         self.file = file
 
+    @property
+    def out_of_descriptors(self) -> bool:
+        """Whether it says nothing about the files, but about this process."""
+        return "Too many open files" in self.reason
+
 
 class OpenDatabase:
     """A database that was opened; ``database`` is its folder relative to the task directory."""
