@@ -104,7 +104,7 @@ class KafkaStreamsLayout:
     def hold(self, target: Path, description: Description) -> Iterator[None]:
         """Hold `.lock` of the application, as Kafka Streams does; its folder is made if missing.
 
-        The application then fails at its start with "Unable to obtain state lock".
+        The application then fails at its start with "Unable to initialize state" (StateDirectory).
         """
         folder = application_target(target, description.store)
         folder.mkdir(mode=0o750, parents=True, exist_ok=True)

@@ -50,7 +50,7 @@ def check_generation(target: Path, description: Description, layout: str) -> tup
             store=str(description.store),
             target=str(target),
         )
-    return (f"{description.store} needs Kafka Streams 4.3 or newer",)
+    return (f"{description.store.application} needs Kafka Streams 4.3 or newer",)
 
 
 def _generations(application_dir: Path, description: Description, layout: str) -> set[str]:
