@@ -31,6 +31,7 @@ COMMANDS: Final = {
         "delete": "delete",
         "config": "config",
         "plugins": "plugins",
+        "demo": "demo",
     }.items()
 }
 """Every verb and the module that holds it; one line here makes a new command known."""

@@ -154,7 +154,7 @@ class _Restore:
             tasks.append(plan)
             notes += task_notes
         check_space(tasks)
-        return RestorePlan(target=self._target, tasks=tuple(tasks), notes=tuple(notes))
+        return RestorePlan(target=self._target, tasks=tuple(tasks), notes=tuple(dict.fromkeys(notes)))
 
     def run(self) -> RestoreReport:
         if not any(task.task_dir.parent.exists() for task in self._tasks):

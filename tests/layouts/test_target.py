@@ -105,7 +105,7 @@ def test_one_store_of_its_generation_is_enough(
 def test_an_empty_target_is_warned_of(layout: KafkaStreamsLayout, tmp_path: Path) -> None:
     description = described(StoreId("app", "0_3", "a"), tmp_path)
     assert layout.check_target(tmp_path / "state", description) == (
-        "app/0_3/a needs Kafka Streams 4.3 or newer",
+        "app needs Kafka Streams 4.3 or newer",
     )
 
 

@@ -182,17 +182,20 @@ def _lines(report: SnapshotReport, seconds: float) -> list[str]:
 
 
 def _row(outcome: StoreOutcome) -> tuple[str, ...]:
-    snapshot = outcome.snapshot
-    shown = snapshot.id if snapshot else outcome.same_as.id if outcome.same_as else ""
-    applied = snapshot.description.applied_offset if snapshot else None
-    if outcome.status in ("failed", "empty"):
-        why = reason(outcome.error) if outcome.error else "no state yet"
-        return (outcome.store.task, outcome.store.store, "", "", "", "", why)
+    task, store = outcome.store.task, outcome.store.store
+    held: tuple[str, int | None]
+    if outcome.snapshot is not None:
+        held = (outcome.snapshot.id, outcome.snapshot.description.applied_offset)
+    elif outcome.same_as is not None:
+        held = (outcome.same_as.id, outcome.same_as.applied_offset)
+    else:
+        why = reason(outcome.error) if outcome.error is not None else "no state yet"
+        return (task, store, "", "", "", "", why)
     return (
-        outcome.store.task,
-        outcome.store.store,
-        short(shown),
-        offset(applied),
+        task,
+        store,
+        short(held[0]),
+        offset(held[1]),
         format_size(outcome.new_bytes),
         format_size(outcome.reused_bytes),
         "as before" if outcome.same_content else "",
