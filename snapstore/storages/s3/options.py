@@ -46,7 +46,7 @@ class S3Options(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields
     checksum_mode: Literal["when_required", "when_supported"] = "when_required"
     ca_bundle: str | None = None
     proxies: dict[str, str] | None = None
-    max_attempts: Count = 5
+    max_attempts: Count = 8
     connections: Count = 16
     connect_timeout: timedelta = timedelta(seconds=10)
     read_timeout: timedelta = timedelta(seconds=60)
