@@ -21,7 +21,8 @@ T = TypeVar("T")
 class HeldStore(msgspec.Struct, frozen=True, kw_only=True):
     """A captured store. ``began_at`` is a time before anything of it was read, to the millisecond.
 
-    ``running`` says whether an application had it open, before the capture and after it.
+    ``running`` says whether an application had it open before the capture; one that was not open
+    then is not open at the end either.
     """
 
     capture: Capture
@@ -43,7 +44,7 @@ def held_store(
 ) -> Iterator[HeldStore]:
     """Ask whether it runs, read the noted offsets, then capture the files; free them at the end.
 
-    Raises StoreChangedError when an application was started or stopped meanwhile, and what
+    Raises StoreChangedError at the end when an application was started meanwhile, and what
     ``StoreBackend.capture`` raises; CaptureError for what the operating system refuses.
     """
     began_at = clock()
@@ -51,13 +52,17 @@ def held_store(
         running = layout.in_use(location)
         noted_offsets = layout.noted_offsets(location)
         with backend.capture(location) as capture:
-            require_unchanged_use(location, layout, running=running)
             yield HeldStore(
                 capture=capture,
                 running=running,
                 noted_offsets=noted_offsets,
                 began_at=began_at.replace(microsecond=began_at.microsecond // 1000 * 1000),
             )
+            if not running and layout.in_use(location):
+                raise StoreChangedError(
+                    f"the application of {location.store} was started while its store was read",
+                    hint="try again",
+                )
     except OSError as error:
         raise CaptureError(
             f"{location.store} cannot be read: {error.strerror or error}: {error.filename}",
@@ -76,16 +81,6 @@ def held_offsets(location: StoreLocation, layout: Layout, held: HeldStore) -> He
         positions=positions,
         remarks=layout.remarks(location, held.noted_offsets, view, positions),
     )
-
-
-def require_unchanged_use(location: StoreLocation, layout: Layout, *, running: bool) -> None:
-    """Raise StoreChangedError when an application was started or stopped since."""
-    if layout.in_use(location) != running:
-        raise StoreChangedError(
-            f"the application of {location.store} was {'stopped' if running else 'started'} "
-            "while its store was read",
-            hint="try again",
-        )
 
 
 def retrying(

@@ -86,10 +86,13 @@ class Uploader:
     ) -> StoredFile:
         stop.check()
         source: ByteSource = _Careful(file, stop)
-        if file.size <= _IN_MEMORY_BYTES:
-            # One read for both hash and upload: the two cannot differ.
-            source = BytesSource(b"".join(_chunks(source)))
-        sha256 = self._hash(file, source, trust_cache)
+        now_ns = int(self._clock().timestamp() * 1e9)
+        sha256 = self._remembered(file, now_ns) if trust_cache else None
+        if sha256 is None:
+            if file.size <= _IN_MEMORY_BYTES:
+                # One read for both hash and upload: the two cannot differ.
+                source = BytesSource(b"".join(_chunks(source)))
+            sha256 = self._hash(file, source, now_ns)
         if file.inline and file.size <= _INLINE_BYTES:
             advanced(file.size)
             inline = source.pread(file.size, 0)
@@ -99,16 +102,16 @@ class Uploader:
         told.finish()
         return StoredFile(entry=_entry(file, sha256, blob=stored.name), new=stored.new)
 
-    def _hash(self, file: CapturedFile, source: ByteSource, trust_cache: bool) -> str:
-        now_ns = int(self._clock().timestamp() * 1e9)
-        if self._cache and file.identity and trust_cache:
-            known = self._cache.get(file.identity, now_ns=now_ns)
-            if known is not None:
-                return known
+    def _remembered(self, file: CapturedFile, now_ns: int) -> str | None:
+        if self._cache is None or file.identity is None:
+            return None
+        return self._cache.get(file.identity, now_ns=now_ns)
+
+    def _hash(self, file: CapturedFile, source: ByteSource, now_ns: int) -> str:
         digest = hashlib.sha256()
         for chunk in _chunks(source):
             digest.update(chunk)
-        if self._cache and file.identity:
+        if self._cache is not None and file.identity is not None:
             self._cache.add(file.identity, digest.hexdigest(), now_ns=now_ns)
         return digest.hexdigest()
 
