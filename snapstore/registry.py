@@ -11,14 +11,16 @@ name that is.
 import importlib
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Mapping
-from importlib.metadata import EntryPoint
-from typing import Any, Final, Literal
+from typing import TYPE_CHECKING, Any, Final, Literal
 
 import msgspec
 
 from snapstore.errors import ConfigError, PluginError
 from snapstore.model.strict import decode, nearest_hint
 from snapstore.ports import Layout, ObjectStorage, StoreBackend
+
+if TYPE_CHECKING:
+    from importlib.metadata import EntryPoint
 
 Kind = Literal["storages", "backends", "layouts"]
 
@@ -57,8 +59,9 @@ class Plugin(msgspec.Struct, frozen=True, kw_only=True):
     error: str | None = None
 
 
-def installed(group: str) -> Iterable[EntryPoint]:
+def installed(group: str) -> "Iterable[EntryPoint]":
     """Return the entry points that the installed distributions announce in a group."""
+    # Imported here: it takes longer to load than all the rest of this module.
     from importlib.metadata import entry_points
 
     return entry_points(group=group)
@@ -67,7 +70,7 @@ def installed(group: str) -> Iterable[EntryPoint]:
 class Registry:
     """Finds, loads and makes plug-ins. ``find`` returns the entry points of a group."""
 
-    def __init__(self, find: Callable[[str], Iterable[EntryPoint]] = installed) -> None:
+    def __init__(self, find: "Callable[[str], Iterable[EntryPoint]]" = installed) -> None:
         self._find = find
         self._classes: dict[tuple[Kind, str], type[Any]] = {}
 
@@ -170,7 +173,7 @@ class Registry:
             raise PluginError(f"{target} is no class", kind=_SINGULAR[kind], name=name)
         return cls
 
-    def _announced(self, kind: Kind) -> dict[str, list[EntryPoint]]:
+    def _announced(self, kind: Kind) -> "dict[str, list[EntryPoint]]":
         by_name: dict[str, list[EntryPoint]] = defaultdict(list)
         for point in self._find(f"snapstore.{kind}"):
             by_name[point.name].append(point)
@@ -188,7 +191,9 @@ def url_scheme(url: str) -> str:
     return scheme.lower() if separator else "file"
 
 
-def _taken_twice(kind: Kind, name: str, points: list[EntryPoint], *, built_in: bool) -> PluginError:
+def _taken_twice(
+    kind: Kind, name: str, points: "list[EntryPoint]", *, built_in: bool
+) -> PluginError:
     owners = ["snapstore itself"] if built_in else []
     owners += sorted(_distribution(point) for point in points)
     return PluginError(
@@ -199,5 +204,5 @@ def _taken_twice(kind: Kind, name: str, points: list[EntryPoint], *, built_in: b
     )
 
 
-def _distribution(point: EntryPoint) -> str:
+def _distribution(point: "EntryPoint") -> str:
     return f"{point.dist.name} {point.dist.version}" if point.dist else "an unnamed distribution"
