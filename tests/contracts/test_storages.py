@@ -7,6 +7,7 @@ import pytest
 
 from snapstore.storages.local import LocalStorage
 from snapstore.storages.s3 import S3Options, S3Storage
+from snapstore.testing.faults import FaultyStorage
 from snapstore.testing.storage_contract import OpenStorage, StorageContract
 from tests.support.moto import make_bucket
 
@@ -39,6 +40,14 @@ class TestLocal(StorageContract):
     def open_storage(self, tmp_path: Path) -> OpenStorage:
         (tmp_path / "team a+b").mkdir()
         return lambda: LocalStorage((tmp_path / "team a+b").as_uri())
+
+
+class TestWithoutFaults(StorageContract):
+    """The fault wrapper changes nothing as long as its plan is empty."""
+
+    @pytest.fixture
+    def open_storage(self, tmp_path: Path) -> OpenStorage:
+        return lambda: FaultyStorage(LocalStorage(str(tmp_path / "repository")))
 
 
 @pytest.mark.usefixtures("s3_credentials")
