@@ -1,6 +1,7 @@
 """Find stores, and say of each what a snapshot would hold."""
 
 from collections.abc import Mapping
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import msgspec
@@ -12,6 +13,7 @@ from snapstore.operations.stopping import Stop
 from snapstore.ports import Clock, Layout, StoreBackend
 
 _ATTEMPTS = 3
+_PARALLEL = 4
 
 
 class DiscoveredStore(msgspec.Struct, frozen=True, kw_only=True):
@@ -50,10 +52,9 @@ def discover(
     """
     found = layout.discover(state_dir, application)
     locations = sorted(found.locations, key=lambda location: location.store.order)
-    return DiscoverReport(
-        stores=tuple(_look_at(location, layout, backends, clock) for location in locations),
-        notes=found.notes,
-    )
+    with ThreadPoolExecutor(_PARALLEL) as pool:
+        stores = pool.map(lambda location: _look_at(location, layout, backends, clock), locations)
+    return DiscoverReport(stores=tuple(stores), notes=found.notes)
 
 
 def backend_of(location: StoreLocation, backends: Mapping[str, StoreBackend]) -> StoreBackend:

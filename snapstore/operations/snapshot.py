@@ -28,7 +28,7 @@ class SnapshotOptions(msgspec.Struct, frozen=True, kw_only=True):
     offsets, gets no new one. ``attempts`` are made at a store that keeps changing.
     """
 
-    parallel_stores: int = 2
+    parallel_stores: int = 4
     transfers: int = 8
     limit_rate_bytes_per_s: int | None = None
     skip_unchanged: bool = False
@@ -69,7 +69,6 @@ def take_snapshots(
     ):
         snapshotter = StoreSnapshotter(
             repository,
-            blobs,
             Uploader(transfers, blobs, cache=cache, limit=limit, clock=clock),
             layout,
             facts,

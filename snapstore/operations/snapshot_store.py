@@ -37,7 +37,7 @@ from snapstore.operations.snapshot_report import Status, StoreOutcome, describe
 from snapstore.operations.stopping import Stop
 from snapstore.operations.upload import StoredFile, Uploader
 from snapstore.ports import Clock, Layout, Listener, StoreBackend
-from snapstore.repository import BlobWriter, Repository
+from snapstore.repository import Repository
 
 
 class RunFacts(msgspec.Struct, frozen=True, kw_only=True):
@@ -73,7 +73,6 @@ class StoreSnapshotter:
     def __init__(
         self,
         repository: Repository,
-        blobs: BlobWriter,
         uploader: Uploader,
         layout: Layout,
         facts: RunFacts,
@@ -86,7 +85,6 @@ class StoreSnapshotter:
         deadline_passed: Callable[[], bool],
     ) -> None:
         self._repository = repository
-        self._blobs = blobs
         self._uploader = uploader
         self._layout = layout
         self._facts = facts
@@ -241,7 +239,7 @@ class StoreSnapshotter:
         names = {entry.blob for entry in entries if entry.blob is not None}
         if previous is not None and self._repository.catalog.is_listed(previous.listed):
             names -= set(previous.blobs.values())
-        missing = self._blobs.missing(sorted(names))
+        missing = self._uploader.missing(sorted(names))
         if missing:
             raise BlobMissingError(
                 f"{len(missing)} of the blobs of {entries[0].name} and others were deleted "

@@ -2,7 +2,7 @@
 
 import hashlib
 import threading
-from collections.abc import Callable, Generator, Iterable, Iterator, Mapping
+from collections.abc import Callable, Generator, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import Executor, Future, as_completed, wait
 
 import msgspec
@@ -75,6 +75,11 @@ class Uploader:
         finally:
             part.order()
             wait([future for future in futures if not future.cancel()])
+
+    def missing(self, names: Sequence[str]) -> list[str]:
+        """Return which of those blobs are not there (any more), asking for several at a time."""
+        stored = self._pool.map(self._blobs.is_stored, names)
+        return [name for name, there in zip(names, stored, strict=True) if not there]
 
     def _one(
         self,

@@ -2,7 +2,7 @@
 
 import hashlib
 import threading
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 
 import msgspec
 
@@ -60,13 +60,13 @@ class BlobWriter:
             self._names[sha256] = stored.name
         return stored
 
-    def missing(self, names: Iterable[str]) -> list[str]:
-        """Return which of those blobs are not there (any more), and store them anew if asked to."""
-        gone = [name for name in names if self._storage.stat(keys.blob(name)) is None]
+    def is_stored(self, name: str) -> bool:
+        """Ask whether a blob is (still) there; one that is not is stored anew if asked to."""
+        if self._storage.stat(keys.blob(name)) is not None:
+            return True
         with self._lock:
-            for name in gone:
-                self._names.pop(name[:64], None)
-        return gone
+            self._names.pop(name[:64], None)
+        return False
 
     def _put(self, source: ByteSource, sha256: str) -> StoredBlob:
         if sha256 not in self._condemned:

@@ -229,6 +229,25 @@ def test_a_task_that_is_removed_meanwhile_fails_and_the_others_are_kept_g32(
     assert len(lab.contents()) == 2
 
 
+def test_an_unchanged_store_costs_a_handful_of_requests_however_many_files_it_has(
+    tmp_path: Path,
+) -> None:
+    files = {f"{number}.sst": str(number).encode() for number in range(100)}
+    state = write_store(tmp_path / "counts", files, 1)
+    SnapshotLab(tmp_path).save(state)
+    storage = faulty(tmp_path)
+    outcome = SnapshotLab(tmp_path, storage=storage).save_one(state)
+    assert (outcome.same_content, outcome.reused_files) == (True, 100)
+    assert [(call.method, call.key.partition("/")[0]) for call in storage.calls] == [
+        ("list", "condemned"),
+        ("list", "catalog"),
+        ("get", "manifests"),
+        ("put", "manifests"),
+        ("stat", "catalog"),
+        ("put", "catalog"),
+    ]
+
+
 def test_a_file_that_may_not_be_read_fails_its_store_and_names_the_file_g35(
     tmp_path: Path,
 ) -> None:

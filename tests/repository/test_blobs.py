@@ -109,9 +109,9 @@ def test_what_was_deleted_meanwhile_is_noticed_and_sent_again(repository: Reposi
     writer = repository.begin_run("r2")
     assert put(writer) == SHA256
     repository.storage.delete([keys.blob(SHA256)])
-    assert writer.missing([SHA256]) == [SHA256]
+    assert not writer.is_stored(SHA256)
     assert put(writer) == SHA256
-    assert writer.missing([SHA256]) == []
+    assert writer.is_stored(SHA256)
 
 
 class Ends(BytesSource):
