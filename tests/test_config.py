@@ -8,7 +8,7 @@ import msgspec
 import pytest
 
 from snapstore.config import ENVIRONMENT, Config, load_config
-from snapstore.config.schema import Sections
+from snapstore.config.schema import Sections, StoreConfig
 from snapstore.config.show import HIDDEN, settings
 from snapstore.errors import ConfigError
 
@@ -106,6 +106,13 @@ def test_references_to_variables_are_expanded(tmp_path: Path) -> None:
     assert config.kafka.properties == {"sasl.password": "pa${x}ss", "other": "${PW} and $5"}
 
 
+def test_an_empty_section_is_as_good_as_none(tmp_path: Path) -> None:
+    text = "repository:\nkafka:\n  properties:\nstores:\n  counts:\n"
+    config = load(tmp_path, text)
+    assert config.repository == Sections().repository
+    assert config.stores["counts"].skip is False
+
+
 @pytest.mark.parametrize(
     ("text", "message", "hint"),
     [
@@ -201,7 +208,5 @@ def test_the_example_file_loads_and_names_every_key() -> None:
     config = load_config(EXAMPLE, env={})
     assert config.repository.url
     text = EXAMPLE.read_text()
-    from snapstore.config.schema import StoreConfig
-
     for name in field_names(Sections) | field_names(StoreConfig):
         assert f"{name}:" in text, f"{name} is not in {EXAMPLE.name}"

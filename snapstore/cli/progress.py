@@ -5,7 +5,7 @@ import threading
 import time
 from collections.abc import Callable
 from types import TracebackType
-from typing import Any, Final, Self
+from typing import TYPE_CHECKING, Final, Self
 
 import click
 import msgspec
@@ -14,6 +14,9 @@ from snapstore.cli.document import encode
 from snapstore.cli.text import plain
 from snapstore.model.report import Advanced, Event, Noted, StoreFinished, StoreStarted
 from snapstore.model.units import format_size
+
+if TYPE_CHECKING:
+    from rich.progress import Task, TaskID
 
 EVERY_SECONDS: Final = 10.0
 
@@ -105,6 +108,7 @@ class Bars(Reporter):
 
     def __init__(self, redact: Callable[[str], str]) -> None:
         super().__init__(redact)
+        # Imported here: most command lines are over before rich is loaded.
         from rich.console import Console
         from rich.progress import (
             BarColumn,
@@ -124,8 +128,9 @@ class Bars(Reporter):
             console=Console(stderr=True),
             transient=True,
         )
-        self._tasks: dict[str, Any] = {}
-        self._total: Any = None
+        self._tasks: dict[str, TaskID] = {}
+        self._total: TaskID | None = None
+        self._expected = 0
 
     def __enter__(self) -> Self:
         self._progress.start()
@@ -138,6 +143,11 @@ class Bars(Reporter):
         trace: TracebackType | None,
     ) -> None:
         self._progress.stop()
+
+    @property
+    def tasks(self) -> "list[Task]":
+        """The bars that are shown now."""
+        return self._progress.tasks
 
     def _show(self, event: StoreStarted | Advanced | StoreFinished) -> None:
         name = str(event.store)
@@ -160,10 +170,10 @@ class Bars(Reporter):
         label = f"{event.stage} {plain(name)}"
         self._tasks[name] = self._progress.add_task(label, total=event.total)
         if event.total is not None and event.unit == "bytes":
+            self._expected += event.total
             if self._total is None:
                 self._total = self._progress.add_task("total", total=0)
-            grown = self._progress.tasks[self._progress.task_ids.index(self._total)].total or 0
-            self._progress.update(self._total, total=grown + event.total)
+            self._progress.update(self._total, total=self._expected)
 
     def _write(self, line: str) -> None:
         self._progress.console.print(plain(self._redact(line)), markup=False, highlight=False)

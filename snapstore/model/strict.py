@@ -55,6 +55,9 @@ def _prepare(raw: object, expected: msgspec.inspect.Type, path: str) -> object:
             return _prepare_duration(raw, path)
         case msgspec.inspect.StructType(fields=fields) if isinstance(raw, Mapping):
             return _prepare_struct(raw, fields, path)
+        case msgspec.inspect.StructType() | msgspec.inspect.DictType() if raw is None and path:
+            # `section:` with everything below it commented out.
+            return {}
         case msgspec.inspect.DictType(value_type=value_type) if isinstance(raw, Mapping):
             return {
                 key: _prepare(value, value_type, _join(path, str(key)))
