@@ -14,12 +14,13 @@ from snapstore.errors import (
     UnsafePathError,
 )
 from snapstore.model.listing import ListedSnapshot
+from snapstore.model.resume import ResumePlan, require_deadline
 from snapstore.model.snapshot import Snapshot
 from snapstore.operations.restore_plan import Skipped, Wanted
 from snapstore.repository import Repository
 
-Check = Callable[[Snapshot], int | None]
-"""Proves a snapshot against its changelog and returns the records to replay, if it can be known.
+Check = Callable[[Snapshot], tuple[ResumePlan, ...]]
+"""Proves a snapshot against its changelog and returns what to replay, one plan a position.
 
 Raises the RefusedError that says why it must not be used.
 """
@@ -45,10 +46,12 @@ class Chooser:
         *,
         check: Check | None,
         allow_unchecked_changelog: bool,
+        application_replays: bool,
     ) -> None:
         self._repository = repository
         self._check = check
         self._allow_unchecked_changelog = allow_unchecked_changelog
+        self._application_replays = application_replays
 
     def choose(self, request: Request, failed: Collection[Skipped] = ()) -> Wanted:
         """Return the newest usable candidate.
@@ -91,10 +94,11 @@ class Chooser:
                 " catalog entry",
                 snapshot=snapshot.id,
             )
-        records = None if self._check is None else self._check(snapshot)
-        return Wanted(
-            snapshot=snapshot, manifest=manifest, skipped=skipped, records_to_replay=records
-        )
+        resume = () if self._check is None else self._check(snapshot)
+        if self._application_replays:
+            for plan in resume:
+                require_deadline(plan)
+        return Wanted(snapshot=snapshot, manifest=manifest, skipped=skipped, resume=resume)
 
     def _none_usable(
         self, request: Request, skipped: list[Skipped], first: SnapstoreError | None

@@ -2,12 +2,19 @@
 
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
+from datetime import datetime
 from pathlib import Path
 
 import msgspec
 
-from snapstore.errors import ManifestInvalidError, NoSpaceError, TargetNotEmptyError
+from snapstore.errors import (
+    ManifestInvalidError,
+    NoSpaceError,
+    TargetNotEmptyError,
+    UnsafePathError,
+)
 from snapstore.model.identity import StoreId
+from snapstore.model.resume import ResumePlan
 from snapstore.model.snapshot import FileEntry, Manifest, Snapshot
 from snapstore.operations.restore_names import PER_HOST_NAMES, lies_in
 
@@ -19,12 +26,27 @@ _MARGIN_PER_DATABASE_BYTES = 256 << 10
 
 
 class Wanted(msgspec.Struct, frozen=True, kw_only=True):
-    """A store to bring back, from which snapshot; ``skipped`` says which newer ones were not."""
+    """A store to bring back, from which snapshot; ``skipped`` says which newer ones were not.
+
+    ``resume`` are the ranges to replay, one a position, where the changelog was looked at.
+    """
 
     snapshot: Snapshot
     manifest: Manifest
     skipped: tuple["Skipped", ...] = ()
-    records_to_replay: int | None = None
+    resume: tuple[ResumePlan, ...] = ()
+
+    @property
+    def records_to_replay(self) -> int | None:
+        """No fewer than there are; None where the changelog was not looked at."""
+        if len(self.resume) != len(self.snapshot.description.positions):
+            return None
+        return sum(plan.offsets for plan in self.resume)
+
+    @property
+    def replay_before(self) -> datetime | None:
+        """When the replay must have ended; None where compaction can take no deletion away."""
+        return min((plan.deadline for plan in self.resume if plan.deadline), default=None)
 
 
 class Skipped(msgspec.Struct, frozen=True, kw_only=True):
@@ -165,7 +187,8 @@ def plan_task(
     """Return what must be done so that the task holds the wanted snapshots.
 
     Other stores of the task are kept. Raises TargetNotEmptyError when something is there and
-    ``replace`` is not given, and ManifestInvalidError when two stores claim the same file.
+    ``replace`` is not given, UnsafePathError when it holds what cannot be kept, and
+    ManifestInvalidError when two stores claim the same file.
     """
     if not target.empty and not replace:
         raise TargetNotEmptyError(
@@ -174,6 +197,13 @@ def plan_task(
             " others in that directory are kept",
             path=str(target.task_dir),
             stores=[present.store for present in target.stores],
+        )
+    if target.odd:
+        raise UnsafePathError(
+            f"refused: {target.task_dir} holds links or special files, which would be lost",
+            hint="move them away first",
+            path=str(target.task_dir),
+            names=[*target.odd],
         )
     restored = {each.snapshot.description.store.store: each for each in wanted}
     kept_stores = tuple(store for store in target.stores if store.store not in restored)

@@ -1,17 +1,19 @@
 """What a restore has done."""
 
 from collections.abc import Mapping
+from datetime import datetime
 from pathlib import Path
 
 import msgspec
 
-from snapstore.operations.restore_plan import Skipped
+from snapstore.operations.restore_plan import Skipped, StorePlan, TaskPlan
 
 
 class RestoredStore(msgspec.Struct, frozen=True, kw_only=True):
     """One store that is in place. ``resume_offsets`` are by ``topic:partition``.
 
-    ``records_to_replay`` is None where nothing could tell.
+    ``records_to_replay`` (no fewer than there are) is None where nothing could tell.
+    ``replay_before`` is when the replay must have ended, None where there is no such time.
     """
 
     store: str
@@ -24,6 +26,7 @@ class RestoredStore(msgspec.Struct, frozen=True, kw_only=True):
     resume_offsets: Mapping[str, int]
     records_to_replay: int | None
     skipped: tuple[Skipped, ...]
+    replay_before: datetime | None = None
 
 
 class FailedTask(msgspec.Struct, frozen=True, kw_only=True):
@@ -51,3 +54,24 @@ class RestoreReport(msgspec.Struct, frozen=True, kw_only=True):
     @property
     def reused_bytes(self) -> int:
         return sum(store.reused_bytes for store in self.stores)
+
+
+def restored_store(plan: StorePlan, task: TaskPlan) -> RestoredStore:
+    """Return what was done for one store of a task whose plan was carried out."""
+    wanted = plan.wanted
+    return RestoredStore(
+        store=str(plan.store),
+        snapshot_id=wanted.snapshot.id,
+        task_dir=task.task_dir,
+        fetched_files=sum(len(fetch.names) for fetch in plan.fetch),
+        fetched_bytes=plan.fetch_bytes,
+        reused_files=len(plan.reuse),
+        reused_bytes=plan.reuse_bytes,
+        resume_offsets={
+            str(each.position.changelog): each.position.resume_offset
+            for each in wanted.snapshot.description.positions
+        },
+        records_to_replay=wanted.records_to_replay,
+        skipped=wanted.skipped,
+        replay_before=wanted.replay_before,
+    )

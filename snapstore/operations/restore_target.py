@@ -11,6 +11,7 @@ from snapstore.errors import ConfigError, UnsafePathError
 from snapstore.model.snapshot import FileEntry
 from snapstore.operations.restore_names import WORK_FOLDER
 from snapstore.operations.restore_plan import FoundFile, PresentStore, TaskTarget
+from snapstore.operations.stage_files import os_errors
 
 SYSTEM_FOLDERS = frozenset(
     Path(name)
@@ -88,12 +89,13 @@ def look_at_task(
     Only files that could serve, by name and size, are read and hashed.
     """
     wanted = {entry.name: entry for entry in files if entry.inline is None}
-    work = work_folder(task_dir)
-    current, odd = _look(task_dir, wanted)
-    staged, _ = _look(staging_folder(task_dir), wanted)
-    parts = {
-        entry.name: entry.stat(follow_symlinks=False).st_size for entry in _entries(work / "parts")
-    }
+    with os_errors(task_dir, "read"):
+        current, odd = _look(task_dir, wanted)
+        staged, _ = _look(staging_folder(task_dir), wanted)
+        parts = {
+            entry.name: entry.stat(follow_symlinks=False).st_size
+            for entry in _entries(work_folder(task_dir) / "parts")
+        }
     return TaskTarget(
         task_dir=task_dir,
         current=current,

@@ -172,11 +172,11 @@ def _take_from_current(staged: Path, plan: TaskPlan, writer: FileWriter) -> None
     for name in names:
         source, target = plan.task_dir / name, staged / name
         writer.make_folder(target.parent)
+        mode = source.lstat().st_mode
         if name.endswith(IMMUTABLE_SUFFIXES):
-            with os_errors(target):
-                os.link(source, target, follow_symlinks=False)
+            writer.link(source, target, mode)
         else:
-            writer.copy(source, target, source.stat().st_mode)
+            writer.copy(source, target, mode)
 
 
 def _fetch(

@@ -14,6 +14,7 @@ from snapstore.errors import ConfigError, NoSpaceError, UnavailableError
 Warn = Callable[[str], None]
 
 _NO_SPACE = {errno.ENOSPC, errno.EDQUOT}
+_NO_LINKS = {errno.EPERM, errno.EMLINK, errno.ENOTSUP, errno.ENOSYS, errno.EXDEV}
 _NOT_ALLOWED = {errno.EACCES, errno.EPERM, errno.EROFS, errno.ENOTDIR, errno.EISDIR, errno.ELOOP}
 
 
@@ -76,6 +77,18 @@ class FileWriter:
         with os_errors(target), source.open("rb") as reader, target.open("wb") as writer:
             shutil.copyfileobj(reader, writer, 1 << 20)
             self._apply(writer.fileno(), target, self._permissions.of_file(recorded_mode))
+
+    def link(self, source: Path, target: Path, recorded_mode: int) -> None:
+        """Give an immutable file a second name, or copy it where the file system cannot."""
+        with os_errors(target):
+            try:
+                os.link(source, target, follow_symlinks=False)
+            except OSError as error:
+                if error.errno not in _NO_LINKS:
+                    raise
+            else:
+                return
+        self.copy(source, target, recorded_mode)
 
     def adopt(self, path: Path, recorded_mode: int) -> None:
         """Give a file that lies there already its mode and owner."""
@@ -140,7 +153,7 @@ def _sync(path: Path) -> None:
 
 
 @contextmanager
-def os_errors(path: Path) -> Iterator[None]:
+def os_errors(path: Path, verb: str = "write") -> Iterator[None]:
     """Turn what the operating system refuses into an error of ours that names the path."""
     try:
         yield
@@ -155,6 +168,6 @@ def os_errors(path: Path) -> Iterator[None]:
             ) from error
         if error.errno in _NOT_ALLOWED:
             raise ConfigError(
-                f"cannot write {reason}", hint="check its owner and mode", path=str(where)
+                f"cannot {verb} {reason}", hint="check its owner and mode", path=str(where)
             ) from error
-        raise UnavailableError(f"cannot write {reason}", path=str(where)) from error
+        raise UnavailableError(f"cannot {verb} {reason}", path=str(where)) from error

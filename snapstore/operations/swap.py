@@ -31,12 +31,6 @@ class Swap(msgspec.Struct, frozen=True, kw_only=True):
     keep_replaced: bool
 
 
-class Recovery(msgspec.Struct, frozen=True, kw_only=True):
-    """What was found of an interrupted swap, as a sentence; None where there was none."""
-
-    note: str | None
-
-
 def swap_in(
     task_dir: Path, *, writer: FileWriter, now: datetime, keep_replaced: bool, reached: Reached
 ) -> Path | None:
@@ -67,21 +61,23 @@ def swap_in(
     return _finish(task_dir, swap, reached)
 
 
-def recover(task_dir: Path, *, reached: Reached) -> Recovery:
-    """Resolve a swap that a crash has cut short.
+def recover(folder: Path, *, reached: Reached) -> list[str]:
+    """Resolve every swap that a crash has cut short in a folder of tasks; say what was found.
 
     If the new directory had not got into place, the old one is put back; if it had, the old one is
     removed as it would have been. Neither is removed when the application has made a directory of
-    its own meanwhile.
+    its own meanwhile. Raises ManifestInvalidError when a journal cannot be read.
     """
-    journal = _journal(task_dir)
-    if not journal.exists():
-        return Recovery(note=None)
+    journals = sorted((work_folder(folder / "any") / "swaps").glob("*.json"))
+    return [_recover(folder / journal.stem, journal, reached) for journal in journals]
+
+
+def _recover(task_dir: Path, journal: Path, reached: Reached) -> str:
     swap = _read(journal)
     replaced = _aside(task_dir) / swap.replaced if swap.replaced else None
     if task_dir.exists() and task_dir.stat().st_ino == swap.staged_inode:
         _finish(task_dir, swap, reached)
-        return Recovery(note=f"an interrupted restore of {task_dir} was finished")
+        return f"an interrupted restore of {task_dir} was finished"
     note = f"an interrupted restore of {task_dir} was undone"
     if replaced is not None and replaced.exists():
         if task_dir.exists():
@@ -90,7 +86,7 @@ def recover(task_dir: Path, *, reached: Reached) -> Recovery:
             _move(replaced, task_dir)
             reached("old directory put back")
     _remove_journal(journal, reached)
-    return Recovery(note=note)
+    return note
 
 
 def clear_work(task_dir: Path) -> None:

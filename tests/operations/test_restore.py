@@ -4,6 +4,8 @@ import os
 import shutil
 import subprocess
 import sys
+import time
+from datetime import datetime, timedelta
 from pathlib import Path
 
 import pytest
@@ -11,6 +13,7 @@ import pytest
 from snapstore.errors import (
     BlobCorruptError,
     BlobMissingError,
+    PartialFailureError,
     RunInProgressError,
     SnapshotNotFoundError,
     StorageError,
@@ -18,10 +21,12 @@ from snapstore.errors import (
     TargetNotEmptyError,
     TombstoneHorizonError,
     UncheckedChangelogError,
+    UnsafePathError,
     WrongGenerationError,
 )
 from snapstore.layouts.kafka_streams.checkpoint import parse_checkpoint
 from snapstore.model.identity import ChangelogPartition
+from snapstore.model.resume import ResumePlan
 from snapstore.model.snapshot import Snapshot
 from snapstore.operations.restore import RestoreOptions
 from snapstore.operations.restore_choice import Request
@@ -32,6 +37,7 @@ from tests.support.restore_lab import (
     RestoreLab,
     contents,
     tree,
+    utc_now,
 )
 from tests.support.streams_store import (
     APPLICATION,
@@ -411,10 +417,10 @@ def test_the_newest_snapshot_that_passes_the_check_is_taken_and_the_other_is_nam
     )
     lab.save(state)
 
-    def check(snapshot: Snapshot) -> int | None:
+    def check(snapshot: Snapshot) -> tuple[ResumePlan, ...]:
         if snapshot.description.applied_offset == 999:
             raise TombstoneHorizonError("deletions may be missing")
-        return 5
+        return (resume(snapshot, deadline=utc_now() + timedelta(hours=1)),)
 
     report = lab.restore(
         tmp_path / "target", lab.requests(store="counts"), RestoreOptions(), check=check
@@ -423,10 +429,143 @@ def test_the_newest_snapshot_that_passes_the_check_is_taken_and_the_other_is_nam
     (store,) = report.stores
     assert store.resume_offsets == {f"{topic('counts')}:1": 901}
     assert store.records_to_replay == 5
+    assert store.replay_before is not None
+    assert any("start the application in time" in note for note in lab.notes)
     assert [(skipped.code, skipped.reason) for skipped in store.skipped] == [
         ("tombstone_horizon", "deletions may be missing")
     ]
     assert any("was passed over: deletions may be missing" in note for note in lab.notes)
+
+
+def resume(
+    snapshot: Snapshot, *, deadline: datetime | None = None, gap_free_required: bool = False
+) -> ResumePlan:
+    """Return what a check of the changelog would: five more records, to be read in time."""
+    (position,) = (each.position for each in snapshot.description.positions)
+    return ResumePlan(
+        changelog=position.changelog,
+        cluster_id="c",
+        topic_id="t",
+        start=position.resume_offset,
+        stop=position.resume_offset + 5,
+        deadline=deadline,
+        gap_free_required=gap_free_required,
+    )
+
+
+def test_what_only_a_tail_without_a_gap_could_prove_is_refused_when_the_application_replays(
+    lab: RestoreLab, state: Path, tmp_path: Path
+) -> None:
+    lab.save(state)
+    requests = lab.requests(store="counts")
+
+    def check(snapshot: Snapshot) -> tuple[ResumePlan, ...]:
+        return (resume(snapshot, gap_free_required=True),)
+
+    with pytest.raises(TombstoneHorizonError):
+        lab.restore(tmp_path / "target", requests, RestoreOptions(), check=check)
+    assert not (tmp_path / "target").exists()
+
+    own_replay = RestoreOptions(application_replays=False)
+    assert lab.restore(tmp_path / "target", requests, own_replay, check=check).stores
+
+
+def test_fetching_for_too_long_leaves_the_target_as_it_was(
+    lab: RestoreLab, state: Path, tmp_path: Path
+) -> None:
+    lab.save(state)
+    before = tree(state)
+    requests = lab.requests(store="counts")
+    deadline = utc_now() + timedelta(seconds=2)
+
+    def check(snapshot: Snapshot) -> tuple[ResumePlan, ...]:
+        return (resume(snapshot, deadline=deadline),)
+
+    def wait(point: str) -> None:
+        if point == "files fetched":
+            time.sleep(max(0.0, (deadline - utc_now()).total_seconds()))
+
+    with pytest.raises(TombstoneHorizonError, match="would have had to be replayed before"):
+        lab.restore(state, requests, RestoreOptions(replace=True), check=check, reached=wait)
+
+    after = {name: each for name, each in tree(state).items() if ".snapstore" not in name}
+    after.pop("orders/.lock", None)
+    assert after == before
+
+
+def two_tasks(lab: RestoreLab, state: Path) -> Path:
+    """Add a second task with a store of its own, and save both; return its largest blob."""
+    pairs = some_pairs(400, start=5000)
+    make_key_value(state, "0_2", "counts", Pairs(pairs=pairs, applied_offset=50))
+    lab.save(state)
+    (listed,) = lab.listed(task="0_2")
+    return max(lab.blobs_of(listed).values(), key=lambda blob: blob.stat().st_size)
+
+
+def test_one_task_that_fails_stops_no_other_and_the_report_says_so(
+    lab: RestoreLab, state: Path, tmp_path: Path
+) -> None:
+    blob = two_tasks(lab, state)
+    moved = blob.rename(tmp_path / "moved")
+
+    with pytest.raises(PartialFailureError, match="1 of 2 tasks") as failed:
+        lab.restore(tmp_path / "target", lab.requests(latest=False))
+
+    report = failed.value.facts["report"]
+    assert isinstance(report, dict)
+    assert [store["store"] for store in report["stores"]] == [
+        "orders/0_1/counts",
+        "orders/0_1/windows",
+    ]
+    assert [(task["code"], Path(task["task_dir"]).name) for task in report["failed"]] == [
+        ("blob_missing", "0_2")
+    ]
+    assert counts_dir(tmp_path / "target").is_dir()
+    assert not (tmp_path / "target" / APPLICATION / "0_2").exists()
+
+    moved.rename(blob)
+    lab.restore(tmp_path / "target", lab.requests(task="0_2"))
+    assert data(tmp_path / "target", tmp_path / "s") == data(state, tmp_path / "s2")
+
+
+def test_a_storage_that_is_gone_is_not_asked_for_every_task(
+    lab: RestoreLab, state: Path, tmp_path: Path
+) -> None:
+    two_tasks(lab, state)
+    sizes = [
+        blob.stat().st_size
+        for item in lab.listed(task="0_1")
+        for blob in lab.blobs_of(item).values()
+    ]
+    make_key_value(state, "0_3", "counts", Pairs(pairs=some_pairs(400), applied_offset=50))
+    lab.save(state)
+    failing = CountingStorage(
+        lab.storage.url, budget_bytes=sum(sizes), failure=StorageError("no route to host")
+    )
+
+    with pytest.raises(PartialFailureError) as failed:
+        lab.restore(tmp_path / "target", storage=failing)
+
+    report = failed.value.facts["report"]
+    assert isinstance(report, dict)
+    reasons = [task["reason"] for task in report["failed"]]
+    assert reasons == ["no route to host", "not tried any more, since no route to host"]
+
+
+def test_a_link_in_the_task_directory_is_not_lost_but_refused(
+    lab: RestoreLab, state: Path, tmp_path: Path
+) -> None:
+    lab.save(state)
+    elsewhere = make_key_value(
+        tmp_path / "disk2", "0_1", "kept", Pairs(pairs=some_pairs(5), applied_offset=5)
+    )
+    (counts_dir(state).parent / "kept").symlink_to(elsewhere)
+
+    with pytest.raises(UnsafePathError, match="would be lost") as refused:
+        lab.restore(state, options=REPLACE)
+
+    assert refused.value.facts["names"] == ["rocksdb/kept"]
+    assert (counts_dir(state).parent / "kept").is_symlink()
 
 
 def two_snapshots(lab: RestoreLab, state: Path) -> Path:

@@ -131,6 +131,26 @@ def test_killed_twice_also_while_it_recovers(lab: RestoreLab, tmp_path: Path) ->
     assert any("was undone" in note for note in lab.notes)
 
 
+def test_a_restore_of_another_task_resolves_what_was_left_too(
+    lab: RestoreLab, tmp_path: Path
+) -> None:
+    target = make_target(tmp_path)
+    old = contents(target, tmp_path / "scratch")
+    make_key_value(
+        tmp_path / "source", "0_2", "counts", Pairs(pairs=some_pairs(9), applied_offset=9)
+    )
+    lab.save(tmp_path / "source")
+    arguments = {"folder": str(tmp_path), "target": str(target)}
+    kill_at(RESTORE, arguments, "old directory moved aside")
+    assert not task_of(target).exists()
+
+    lab.restore(target, lab.requests(task="0_2"), REPLACE)
+
+    after = contents(target, tmp_path / "scratch")
+    assert {name: each for name, each in after.items() if "/0_1/" in name} == old
+    assert "orders/0_2/rocksdb/counts" in after
+
+
 def test_a_killed_restore_into_an_empty_place_leaves_none(lab: RestoreLab, tmp_path: Path) -> None:
     arguments = {"folder": str(tmp_path), "target": str(tmp_path / "fresh")}
 

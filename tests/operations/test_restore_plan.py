@@ -145,9 +145,14 @@ def test_what_is_there_is_not_replaced_unasked() -> None:
     assert refused.value.facts["stores"] == ["counts"]
 
 
-def test_a_link_in_the_place_counts_as_something_that_is_there() -> None:
+def test_a_link_in_the_place_counts_as_something_that_is_there_and_cannot_be_kept() -> None:
+    target = msgspec.structs.replace(EMPTY, odd=("rocksdb",))
+
     with pytest.raises(TargetNotEmptyError):
-        plan_task(msgspec.structs.replace(EMPTY, odd=("rocksdb",)), [wanted(TABLE)], replace=False)
+        plan_task(target, [wanted(TABLE)], replace=False)
+    with pytest.raises(UnsafePathError) as refused:
+        plan_task(target, [wanted(TABLE)], replace=True)
+    assert refused.value.facts["names"] == ["rocksdb"]
 
 
 def test_other_stores_are_kept_and_nothing_else_of_the_restored_one() -> None:

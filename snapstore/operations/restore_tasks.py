@@ -1,0 +1,193 @@
+"""Choose the snapshots for each task directory, and plan what becomes of it."""
+
+from collections import defaultdict
+from collections.abc import Iterable, Mapping, Sequence
+from pathlib import Path
+from typing import cast
+
+import msgspec
+
+from snapstore.errors import ConfigError, IntegrityError, PluginError
+from snapstore.model.identity import natural_order
+from snapstore.model.snapshot import Description
+from snapstore.model.store import StoreLocation
+from snapstore.operations.restore_choice import Chooser, Request, skip
+from snapstore.operations.restore_names import check_inside, check_names
+from snapstore.operations.restore_plan import (
+    PresentStore,
+    RestorePlan,
+    Skipped,
+    TaskPlan,
+    Wanted,
+    check_space,
+    missing_stores,
+    plan_task,
+)
+from snapstore.operations.restore_settings import RestoreOptions, RestorePorts
+from snapstore.operations.restore_target import check_target, check_writable, look_at_task
+
+
+class Task(msgspec.Struct, kw_only=True):
+    """One task directory and the requests that go into it; ``failed`` grows as damage is found."""
+
+    task_dir: Path
+    requests: list[Request]
+    wanted: list[Wanted]
+    failed: list[Skipped]
+
+    @property
+    def description(self) -> Description:
+        return self.wanted[0].snapshot.description
+
+
+class Planner:
+    """Plans restores to one target; reads there and in the repository, and writes nothing."""
+
+    def __init__(self, target: Path, ports: RestorePorts, options: RestoreOptions) -> None:
+        self.target = target.resolve()
+        self._ports = ports
+        self._options = options
+        self._chooser = Chooser(
+            ports.repository,
+            check=ports.check,
+            allow_unchecked_changelog=options.allow_unchecked_changelog,
+            application_replays=options.application_replays,
+        )
+        self._known: dict[str, Mapping[str, set[str]]] = {}
+        check_target(self.target)
+
+    def choose(self, requests: Sequence[Request]) -> list[Task]:
+        """Choose a snapshot for every request, and sort them into task directories.
+
+        Raises what ``restore`` names for the time before its first write.
+        """
+        if not requests:
+            raise ConfigError("nothing was named to restore")
+        tasks: dict[Path, Task] = {}
+        for request in requests:
+            wanted = self._chooser.choose(request)
+            check_names([wanted.manifest])
+            description = wanted.snapshot.description
+            self._require_plugins(description)
+            task_dir = self._ports.layout.task_dir(self.target, description)
+            check_inside(self.target, task_dir)
+            check_writable(task_dir)
+            check_writable(task_dir.parent)
+            task = tasks.setdefault(
+                task_dir, Task(task_dir=task_dir, requests=[], wanted=[], failed=[])
+            )
+            if any(each.snapshot.description.store == description.store for each in task.wanted):
+                raise ConfigError(f"{description.store} is to be restored twice")
+            task.requests.append(request)
+            task.wanted.append(wanted)
+        return sorted(tasks.values(), key=lambda task: natural_order(str(task.task_dir)))
+
+    def choose_older(self, task: Task, error: IntegrityError) -> None:
+        """Put older snapshots in place of those that ``error`` has shown to be damaged.
+
+        Raises the error when it names none of them, or when one was asked for by name.
+        """
+        broken = cast("list[str]", error.facts.get("stores", []))
+        stores = [str(wanted.snapshot.description.store) for wanted in task.wanted]
+        if not set(broken) & set(stores):
+            raise error
+        for index, request in enumerate(task.requests):
+            if stores[index] not in broken:
+                continue
+            damaged = task.wanted[index].snapshot.id
+            if not request.latest:
+                error.facts.setdefault("snapshot", damaged)
+                raise error
+            task.failed.append(skip(damaged, error))
+            task.wanted[index] = self._chooser.choose(request, task.failed)
+            check_names([task.wanted[index].manifest])
+
+    def plan(self, tasks: Iterable[Task]) -> RestorePlan:
+        """Return what will be done; raises TargetNotEmptyError, WrongGenerationError, NoSpaceError.
+
+        Files in the target that could be of use are read and hashed.
+        """
+        planned = [*tasks]
+        notes = self._check_generations(planned)
+        found = self._discover(planned)
+        plans = []
+        for task in planned:
+            plan = self._plan_task(task, found)
+            plans.append(plan)
+            notes += self._notes_on(task, plan)
+        check_space(plans)
+        return RestorePlan(target=self.target, tasks=tuple(plans), notes=tuple(notes))
+
+    def _require_plugins(self, description: Description) -> None:
+        name = self._ports.layout.name
+        if description.layout != name:
+            raise ConfigError(
+                f"{description.store} was found by the layout {description.layout!r},"
+                f" and this is {name!r}",
+                layout=description.layout,
+            )
+        if description.backend not in self._ports.backends:
+            raise PluginError(
+                f"there is no backend {description.backend!r}, which {description.store} needs",
+                backend=description.backend,
+            )
+
+    def _check_generations(self, tasks: Sequence[Task]) -> list[str]:
+        """Ask the layout once for each kind of files that is to be brought to an application."""
+        kinds = {
+            (description.store.application, description.generation, description.store_type): (
+                description
+            )
+            for task in tasks
+            for description in (wanted.snapshot.description for wanted in task.wanted)
+        }
+        layout = self._ports.layout
+        return [note for each in kinds.values() for note in layout.check_target(self.target, each)]
+
+    def _discover(self, tasks: Sequence[Task]) -> list[StoreLocation]:
+        """Find the stores that the target holds already of the applications concerned."""
+        applications = {
+            task.description.store.application for task in tasks if task.task_dir.exists()
+        }
+        discover = self._ports.layout.discover
+        return [one for name in applications for one in discover(self.target, name).locations]
+
+    def _plan_task(self, task: Task, found: Sequence[StoreLocation]) -> TaskPlan:
+        there = [
+            PresentStore(store=each.store.store, root=each.root, side_files=each.side_files)
+            for each in found
+            if each.task_dir.resolve() == task.task_dir
+        ]
+        files = [entry for wanted in task.wanted for entry in wanted.manifest.files]
+        return plan_task(
+            look_at_task(task.task_dir, files, there),
+            task.wanted,
+            replace=self._options.replace,
+            keep_replaced=self._options.keep_replaced,
+        )
+
+    def _notes_on(self, task: Task, plan: TaskPlan) -> list[str]:
+        notes = [
+            f"{wanted.snapshot.description.store}: snapshot {skipped.snapshot_id[:12]} was passed"
+            f" over: {skipped.reason}"
+            for wanted in task.wanted
+            for skipped in wanted.skipped
+        ]
+        notes += [note for wanted in task.wanted for each in wanted.resume for note in each.notes]
+        store = task.description.store
+        known = self._stores_of(store.application).get(store.task, set())
+        if missing := missing_stores(plan, known):
+            notes.append(
+                f"task {store.task} will lack {', '.join(missing)}: under exactly-once the"
+                " application wipes such a task and replays all of it"
+            )
+        return notes + [f"{name} belongs to one host and was left out" for name in plan.left_out]
+
+    def _stores_of(self, application: str) -> Mapping[str, set[str]]:
+        """Return the stores of each task of which the catalog lists snapshots."""
+        if application not in self._known:
+            known: dict[str, set[str]] = defaultdict(set)
+            for listed in self._ports.repository.catalog.list_application(application).snapshots:
+                known[listed.store.task].add(listed.store.store)
+            self._known[application] = known
+        return self._known[application]
