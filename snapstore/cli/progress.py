@@ -5,7 +5,7 @@ import threading
 import time
 from collections.abc import Callable
 from types import TracebackType
-from typing import TYPE_CHECKING, Final, Self
+from typing import Final, Self
 
 import click
 import msgspec
@@ -14,9 +14,6 @@ from snapstore.cli.document import encode
 from snapstore.cli.text import plain
 from snapstore.model.report import Advanced, Event, Noted, StoreFinished, StoreStarted
 from snapstore.model.units import format_size
-
-if TYPE_CHECKING:
-    from rich.progress import Task, TaskID
 
 EVERY_SECONDS: Final = 10.0
 
@@ -103,82 +100,6 @@ class Lines(Reporter):
             self._write(f"{self._finished} done; {', '.join(states) or 'nothing under way'}")
 
 
-class Bars(Reporter):
-    """A bar for every store under way, and one for all of them, on a terminal."""
-
-    def __init__(self, redact: Callable[[str], str]) -> None:
-        super().__init__(redact)
-        # Imported here: most command lines are over before rich is loaded.
-        from rich.console import Console
-        from rich.progress import (
-            BarColumn,
-            DownloadColumn,
-            Progress,
-            TextColumn,
-            TimeRemainingColumn,
-            TransferSpeedColumn,
-        )
-
-        self._progress = Progress(
-            TextColumn("{task.description}", markup=False),
-            BarColumn(bar_width=30),
-            DownloadColumn(binary_units=True),
-            TransferSpeedColumn(),
-            TimeRemainingColumn(compact=True),
-            console=Console(stderr=True),
-            transient=True,
-        )
-        self._tasks: dict[str, TaskID] = {}
-        self._total: TaskID | None = None
-        self._expected = 0
-
-    def __enter__(self) -> Self:
-        self._progress.start()
-        return self
-
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
-        self._progress.stop()
-
-    @property
-    def tasks(self) -> "list[Task]":
-        """The bars that are shown now."""
-        return self._progress.tasks
-
-    def _show(self, event: StoreStarted | Advanced | StoreFinished) -> None:
-        name = str(event.store)
-        match event:
-            case StoreStarted():
-                self._start(name, event)
-            case Advanced():
-                for task in (self._tasks.get(name), self._total):
-                    if task is not None:
-                        self._progress.advance(task, event.amount)
-            case StoreFinished():
-                task = self._tasks.pop(name, None)
-                if task is not None:
-                    self._progress.remove_task(task)
-
-    def _start(self, name: str, event: StoreStarted) -> None:
-        earlier = self._tasks.pop(name, None)
-        if earlier is not None:
-            self._progress.remove_task(earlier)
-        label = f"{event.stage} {plain(name)}"
-        self._tasks[name] = self._progress.add_task(label, total=event.total)
-        if event.total is not None and event.unit == "bytes":
-            self._expected += event.total
-            if self._total is None:
-                self._total = self._progress.add_task("total", total=0)
-            self._progress.update(self._total, total=self._expected)
-
-    def _write(self, line: str) -> None:
-        self._progress.console.print(plain(self._redact(line)), markup=False, highlight=False)
-
-
 def choose_reporter(
     *,
     json: bool,
@@ -192,7 +113,12 @@ def choose_reporter(
         return JsonLines(redact) if verbose else Reporter(redact, tell_notes=False)
     if quiet or no_progress:
         return Reporter(redact, tell_notes=not quiet)
-    return Bars(redact) if sys.stderr.isatty() else Lines(redact)
+    if not sys.stderr.isatty():
+        return Lines(redact)
+    # Imported here: most command lines are over before rich is loaded.
+    from snapstore.cli.bars import Bars
+
+    return Bars(redact)
 
 
 def _state(done: int, total: int | None, unit: str) -> str:

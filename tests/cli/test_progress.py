@@ -10,7 +10,8 @@ from pathlib import Path
 
 import pytest
 
-from snapstore.cli.progress import Bars, JsonLines, Lines, Reporter, choose_reporter
+from snapstore.cli.bars import Bars
+from snapstore.cli.progress import JsonLines, Lines, Reporter, choose_reporter
 from snapstore.model.identity import StoreId
 from snapstore.model.report import Advanced, Noted, StoreFinished, StoreStarted
 

@@ -1,0 +1,111 @@
+"""A bar for every store under way, and one for all of them, on a terminal."""
+
+from collections.abc import Callable
+from types import TracebackType
+from typing import Self
+
+from rich.console import Console
+from rich.progress import (
+    BarColumn,
+    Progress,
+    ProgressColumn,
+    Task,
+    TaskID,
+    TextColumn,
+    TimeRemainingColumn,
+)
+from rich.text import Text
+
+from snapstore.cli.progress import Reporter
+from snapstore.cli.text import plain
+from snapstore.model.report import Advanced, StoreFinished, StoreStarted
+from snapstore.model.units import format_size
+
+
+class Bars(Reporter):
+    """Shows bytes or records done, the rate, and the time left."""
+
+    def __init__(self, redact: Callable[[str], str]) -> None:
+        super().__init__(redact)
+        self._progress = Progress(
+            TextColumn("{task.description}", markup=False),
+            BarColumn(bar_width=30),
+            _Amount(),
+            _Rate(),
+            TimeRemainingColumn(compact=True),
+            console=Console(stderr=True),
+            transient=True,
+        )
+        self._tasks: dict[str, TaskID] = {}
+        self._total: TaskID | None = None
+        self._expected = 0
+
+    def __enter__(self) -> Self:
+        self._progress.start()
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        self._progress.stop()
+
+    @property
+    def tasks(self) -> list[Task]:
+        """The bars that are shown now."""
+        return self._progress.tasks
+
+    def _show(self, event: StoreStarted | Advanced | StoreFinished) -> None:
+        name = str(event.store)
+        match event:
+            case StoreStarted():
+                self._start(name, event)
+            case Advanced():
+                for task in (self._tasks.get(name), self._total):
+                    if task is not None:
+                        self._progress.advance(task, event.amount)
+            case StoreFinished():
+                self._remove(name)
+
+    def _start(self, name: str, event: StoreStarted) -> None:
+        if event.total is not None and event.unit == "bytes":
+            self._expected += event.total
+            if self._total is None:
+                self._total = self._progress.add_task("total", total=0, unit="bytes")
+            self._progress.update(self._total, total=self._expected)
+        self._remove(name)
+        self._tasks[name] = self._progress.add_task(
+            f"{event.stage} {plain(name)}", total=event.total, unit=event.unit
+        )
+
+    def _remove(self, name: str) -> None:
+        task = self._tasks.pop(name, None)
+        if task is not None:
+            self._progress.remove_task(task)
+
+    def _write(self, line: str) -> None:
+        self._progress.console.print(plain(self._redact(line)), markup=False, highlight=False)
+
+
+class _Amount(ProgressColumn):
+    """How much is done, and of how much."""
+
+    def render(self, task: Task) -> Text:
+        done = _spelled(task, task.completed)
+        return Text(done if task.total is None else f"{done} of {_spelled(task, task.total)}")
+
+
+class _Rate(ProgressColumn):
+    """How much a second."""
+
+    def render(self, task: Task) -> Text:
+        speed = task.finished_speed or task.speed
+        return Text("" if speed is None else f"{_spelled(task, speed)}/s")
+
+
+def _spelled(task: Task, amount: float) -> str:
+    if task.fields.get("unit") == "records":
+        return f"{amount:,.0f} records"
+    return format_size(int(amount))
