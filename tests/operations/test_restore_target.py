@@ -7,7 +7,7 @@ import subprocess
 import sys
 import time
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 
 import msgspec
@@ -18,7 +18,7 @@ from snapstore.operations.restore import RestoreOptions
 from snapstore.operations.restore_target import check_target
 from snapstore.operations.stage_files import FileWriter, Permissions
 from tests.support.restore_lab import REPLACE, UNCHECKED, RestoreLab, contents, modes
-from tests.support.streams_store import APPLICATION, Pairs, make_key_value, some_pairs
+from tests.support.streams_store import APPLICATION, Pairs, make_key_value, make_window, some_pairs
 
 MIB = 1 << 20
 needs_root = pytest.mark.skipif(os.geteuid() != 0, reason="mounts and owners need root")
@@ -147,6 +147,35 @@ def test_g95_a_disk_that_fills_up_meanwhile_leaves_no_store_that_opens(
         report = lab.restore(mount)
         assert 0 < report.fetched_bytes < 3 * MIB
         assert len(contents(mount, tmp_path / "scratch")) == 1
+
+
+@needs_root
+def test_g95_a_disk_that_is_full_when_offsets_are_noted_changes_nothing_and_a_re_run_finishes(
+    lab: RestoreLab, tmp_path: Path
+) -> None:
+    segments = {
+        1700000000000: Pairs(pairs=some_pairs(200, size=1000), applied_offset=410),
+        1700000060000: Pairs(pairs=some_pairs(100, size=1000), applied_offset=777),
+    }
+    make_window(tmp_path / "source", "0_2", "windows", segments)
+    lab.save(tmp_path / "source")
+    requests = lab.requests(store="windows")
+    with mounted(tmp_path / "mount", size_bytes=10 * MIB) as mount:
+
+        def fill(point: str) -> None:
+            if point == "small files written":
+                with (mount / "others").open("wb", buffering=0) as file, suppress(OSError):
+                    while file.write(bytes(4096)):
+                        pass
+
+        with pytest.raises(NoSpaceError, match="ENOSPC"):
+            lab.restore(mount, requests, reached=fill)
+
+        assert not (mount / APPLICATION / "0_2").exists()
+        (mount / "others").unlink()
+        report = lab.restore(mount, requests)
+        assert report.fetched_bytes == 0
+        assert len(contents(mount, tmp_path / "scratch")) == 2
 
 
 @needs_root

@@ -315,7 +315,7 @@ def test_a_real_application_verifies_with_every_entry(tmp_path: Path) -> None:
 
     assert report.sound
     assert report.opened_stores == len(lab.listed())
-    families = [*expected("ks440-alos").rocksdb.values()]
-    in_data = sum(sum(database.column_families.values()) for database in families)
+    databases = [*expected("ks440-alos").rocksdb.values()]
+    in_data = sum(sum(database.column_families.values()) for database in databases)
     # The counts leave out the family of the offsets: its offset, position and status.
-    assert report.scanned_entries == in_data + 3 * len(families)
+    assert report.scanned_entries == in_data + 3 * len(databases)
