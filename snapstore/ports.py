@@ -41,8 +41,9 @@ class UnfinishedUpload(msgspec.Struct, frozen=True, kw_only=True):
 class ObjectStorage(Protocol):
     """Bytes by key. Keys are relative to the repository's URL and hold only safe characters.
 
-    Every method may raise StorageError (retryable) or CredentialsError (not); both after the
-    storage's own retries. Methods are safe to call from several threads.
+    Every method may raise StorageError (retryable), CredentialsError (not; a bucket that does not
+    exist included) or NoSpaceError, all after the storage's own retries, and, where a folder is
+    missing, RepositoryNotFoundError. Methods are safe to call from several threads.
     """
 
     url: str
@@ -59,7 +60,8 @@ class ObjectStorage(Protocol):
         """Store a content-named file unless its key is taken; True if it was stored.
 
         ``sha256`` is the hex hash of the whole source; the storage checks what arrives against it.
-        Raises CaptureError when the source ends early.
+        Raises CaptureError when the source ends early, cannot be read or has another hash (nothing
+        is left behind then), and BlobCorruptError when what has the key is of another size.
         """
         ...
 

@@ -9,6 +9,7 @@ import pytest
 from snapstore.errors import ConfigError, CredentialsError, StorageError
 from snapstore.model.store import BytesSource
 from snapstore.storages.s3 import S3Options, S3Storage
+from snapstore.storages.s3.connection import S3Connection
 from snapstore.testing.storage_contract import patterned, sha256_of
 from tests.storages.s3.conftest import BUCKET, MIB, OpenS3
 from tests.support.certificates import make_certificates
@@ -203,6 +204,28 @@ def test_a_bucket_with_dots_works_over_tls_with_the_check_on_g88(
         storage.close()
 
     assert proxy.requests[0].path == "/my.bucket.prod/k"
+
+
+@pytest.mark.parametrize(
+    ("bucket", "url"),
+    [
+        ("snapshots", "https://snapshots.s3.amazonaws.com/k"),
+        ("my.bucket.prod", "https://s3.eu-west-1.amazonaws.com/my.bucket.prod/k"),
+    ],
+)
+def test_at_aws_only_a_bucket_with_dots_is_addressed_by_path_g88(
+    s3_credentials: None, bucket: str, url: str
+) -> None:
+    connection = S3Connection(S3Options(region="eu-west-1"))
+
+    signed = connection.run(
+        lambda client: client.generate_presigned_url(
+            "get_object", Params={"Bucket": bucket, "Key": "k"}
+        )
+    )
+
+    assert signed.partition("?")[0] == url
+    connection.close()
 
 
 def test_an_endpoint_from_the_environment_is_addressed_by_path_too(
