@@ -1,5 +1,6 @@
 """Note entries in a database that snapstore has staged, and rewrite nothing else."""
 
+import errno
 import os
 from collections.abc import Mapping
 from pathlib import Path
@@ -9,8 +10,9 @@ from rocksdict import DBCompactionStyle, Options, Rdict, WriteOptions
 from snapstore.backends.rocksdb import names
 from snapstore.backends.rocksdb.databases import list_names
 from snapstore.backends.rocksdb.opened import RocksDBError, rocksdb_failures
-from snapstore.errors import CaptureError
+from snapstore.errors import CaptureError, NoSpaceError
 
+_DISK_FULL = os.strerror(errno.ENOSPC)
 _BOOKKEEPING = frozenset({"LOCK", "LOG", "rocksdict-config.json"})
 
 
@@ -19,13 +21,20 @@ def write_family(database: Path, family: str, entries: Mapping[bytes, bytes | No
 
     Every family is opened, or RocksDB refuses; compaction is off, or it would rewrite tables.
 
-    Raises CaptureError when RocksDB refuses, for instance because an application has it open.
+    Raises NoSpaceError when the disk is full, and CaptureError when RocksDB refuses, for instance
+    because an application has it open.
     """
     before = set(list_names(database))
     try:
         with rocksdb_failures():
             _write(database, family, entries)
     except RocksDBError as failure:
+        if _DISK_FULL in failure.reason:
+            raise NoSpaceError(
+                f"the disk is full: {database} cannot be written (ENOSPC)",
+                hint="free some space and run it again",
+                path=str(database),
+            ) from failure
         raise CaptureError(
             f"{database} cannot be written: {failure.reason}", path=str(database), family=family
         ) from failure
