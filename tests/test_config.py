@@ -7,10 +7,14 @@ from pathlib import Path
 import msgspec
 import pytest
 
+import snapstore.config as config_package
+from snapstore.client import check
 from snapstore.config import ENVIRONMENT, Config, load_config
 from snapstore.config.schema import Sections, StoreConfig
 from snapstore.config.show import HIDDEN, settings
 from snapstore.errors import ConfigError
+from snapstore.model.strict import decode
+from snapstore.registry import Registry
 
 EXAMPLE = Path(__file__).parent.parent / "config" / "snapstore.yaml"
 
@@ -210,3 +214,22 @@ def test_the_example_file_loads_and_names_every_key() -> None:
     text = EXAMPLE.read_text()
     for name in field_names(Sections) | field_names(StoreConfig):
         assert f"{name}:" in text, f"{name} is not in {EXAMPLE.name}"
+
+
+def test_the_example_file_names_every_option_of_s3_and_rocksdb_with_its_default() -> None:
+    config = load_config(EXAMPLE, env={})
+    assert check(config)
+    registry = Registry()
+    for kind, name, given in (
+        ("storages", "s3", config.repository.options),
+        ("backends", "rocksdb", config.backends["rocksdb"]),
+    ):
+        options = registry.options_type(kind, name)  # type: ignore[arg-type]
+        assert set(given) == {field.name for field in msgspec.structs.fields(options)}
+        assert decode(given, options) == options()
+
+
+def test_the_starter_file_loads_as_it_is() -> None:
+    assert load_config(Path(config_package.__path__[0], "starter.yaml"), env={}).sections == (
+        Sections()
+    )

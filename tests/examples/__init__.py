@@ -1,0 +1,1 @@
+"""The examples are run, or checked as far as this machine can."""
