@@ -19,7 +19,7 @@ EVERY_SECONDS: Final = 10.0
 
 
 class Reporter:
-    """A listener that is silent but for notes, which it keeps. Base of the others."""
+    """A listener that is silent but for notes, each told once and kept. Base of the others."""
 
     def __init__(self, redact: Callable[[str], str], *, tell_notes: bool = True) -> None:
         self.notes: list[str] = []
@@ -41,12 +41,12 @@ class Reporter:
     def __call__(self, event: Event) -> None:
         """Take an event; called from any thread."""
         with self._lock:
-            if isinstance(event, Noted):
+            if not isinstance(event, Noted):
+                self._show(event)
+            elif event.message not in self.notes:
                 self.notes.append(event.message)
                 if self._tell_notes:
                     self._write(f"note: {event.message}")
-            else:
-                self._show(event)
 
     def _show(self, event: StoreStarted | Advanced | StoreFinished) -> None:
         del event

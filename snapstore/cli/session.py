@@ -80,7 +80,9 @@ class Session:
             self.answer(kind, body, lines)
 
     def note(self, message: str) -> None:
-        """Tell something on stderr that is no part of the answer."""
+        """Tell something once, on stderr, that is no part of the answer."""
+        if message in self.notes:
+            return
         self.notes.append(message)
         if not self.json and not self.quiet:
             click.echo(self.redact(f"note: {message}"), err=True)

@@ -46,9 +46,10 @@ def test_a_finished_store_is_counted(capsys: pytest.CaptureFixture[str]) -> None
     assert capsys.readouterr().err == "1 done; nothing under way\n"
 
 
-def test_notes_are_told_at_once_and_kept(capsys: pytest.CaptureFixture[str]) -> None:
+def test_notes_are_told_at_once_and_only_once(capsys: pytest.CaptureFixture[str]) -> None:
     reporter = Reporter(lambda text: text.replace("secret", "(hidden)"))
-    reporter(Noted(message="secret \x1b[2J"))
+    for _ in range(2):
+        reporter(Noted(message="secret \x1b[2J"))
     assert capsys.readouterr().err == "note: (hidden) \\x1b[2J\n"
     assert reporter.notes == ["secret \x1b[2J"]
 
