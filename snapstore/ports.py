@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager
 from datetime import datetime
 from pathlib import Path
-from typing import Protocol
+from typing import Protocol, runtime_checkable
 
 import msgspec
 
@@ -15,6 +15,7 @@ from snapstore.model.changelog import ChangelogRecord, PartitionState, TailRepor
 from snapstore.model.identity import ChangelogPartition
 from snapstore.model.report import Event
 from snapstore.model.snapshot import Description, RecordMark
+from snapstore.model.state_facts import StoreFacts, TaskFacts
 from snapstore.model.store import ByteSource, CapturedFile, ChangelogPosition, StoreLocation
 
 Listener = Callable[[Event], None]
@@ -277,6 +278,29 @@ class Layout(Protocol):
 
         Raises StoreInUseError when it runs.
         """
+        ...
+
+
+@runtime_checkable
+class StartInspector(Protocol):
+    """A layout that can read what its application goes by when it starts."""
+
+    def read_tasks(self, state_dir: Path, application: str | None) -> tuple[TaskFacts, ...]:
+        """Return every task with its stores, also one whose stores are all gone.
+
+        What the databases note themselves is left open. Raises StoreNotFoundError.
+        """
+        ...
+
+    def read_databases(self, store: StoreFacts, views: Sequence[StoreView]) -> StoreFacts:
+        """Add what the databases of a store note; those that no view shows stay as they are.
+
+        Raises SourceDamagedError when one notes what cannot be.
+        """
+        ...
+
+    def which_in_use(self, locations: Sequence[StoreLocation]) -> tuple[StoreLocation, ...]:
+        """Return those that an application has open; takes no lock and drops none."""
         ...
 
 

@@ -17,7 +17,7 @@ import msgspec
 
 from snapstore.errors import ConfigError, PluginError
 from snapstore.model.strict import decode, nearest_hint
-from snapstore.ports import Layout, ObjectStorage, StoreBackend
+from snapstore.ports import Changelog, Layout, ObjectStorage, StoreBackend
 
 if TYPE_CHECKING:
     from importlib.metadata import EntryPoint
@@ -37,6 +37,8 @@ BUILT_IN: Final[Mapping[Kind, Mapping[str, str]]] = {
         "plain": "snapstore.layouts.plain:PlainLayout",
     },
 }
+
+CHANGELOG: Final = "snapstore.kafka.changelog:KafkaChangelog"
 
 _SINGULAR: Final[Mapping[Kind, str]] = {
     "storages": "storage",
@@ -95,6 +97,18 @@ class Registry:
         cls, decoded = self._prepared("layouts", name, options, f"layout {name}")
         layout: Layout = cls(decoded)
         return layout
+
+    def changelog(self, bootstrap: str, properties: Mapping[str, object]) -> Changelog:
+        """Make a reader of the changelogs of a cluster; raises PluginError or ConfigError."""
+        module, _, attribute = CHANGELOG.partition(":")
+        try:
+            cls = getattr(importlib.import_module(module), attribute)
+        except ImportError as exc:
+            raise PluginError(
+                f"the Kafka client cannot be loaded: {exc}", hint="install confluent-kafka"
+            ) from exc
+        changelog: Changelog = cls(bootstrap, properties)
+        return changelog
 
     def options_type(self, kind: Kind, name: str) -> type[msgspec.Struct]:
         """Return the struct that holds the settings of a plug-in."""

@@ -17,10 +17,10 @@ _SHOWN_ITEMS = 5
 _SHOWN_CHARACTERS = 300
 
 
-def guarded(session: Session, work: Callable[[], None]) -> int:
-    """Run ``work`` and return the exit code; whatever it raises is told on stderr."""
+def guarded(session: Session, work: Callable[[], int | None]) -> int:
+    """Run ``work`` and return its exit code; whatever it raises is told on stderr."""
     try:
-        _flushed(work)
+        code = _flushed(work)
     except BrokenPipeError:
         # What is still buffered would raise again when Python closes stdout.
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
@@ -36,18 +36,20 @@ def guarded(session: Session, work: Callable[[], None]) -> int:
         return tell_error(session, exc)
     except Exception as exc:
         return _tell_bug(session, exc)
-    return DONE
+    return DONE if code is None else code
 
 
-def _flushed(work: Callable[[], None]) -> None:
+def _flushed(work: Callable[[], int | None]) -> int | None:
     """Run ``work`` and write out what it printed, so that a closed pipe shows here."""
+    code = None
     try:
-        work()
+        code = work()
     except click.exceptions.Exit as exc:
         # How --help and --version end.
         if exc.exit_code != DONE:
             raise
     sys.stdout.flush()
+    return code
 
 
 def tell_error(session: Session, error: SnapstoreError) -> int:

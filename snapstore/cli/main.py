@@ -26,6 +26,7 @@ COMMANDS: Final = {
         "diff": "diff",
         "restore": "restore",
         "verify": "verify",
+        "fsck": "fsck",
         "pin": "pin",
         "unpin": "unpin",
         "delete": "delete",
@@ -64,10 +65,11 @@ def run(arguments: Sequence[str], env: Mapping[str, str]) -> int:
     session = Session(env)
     session.json = "--json" in arguments
 
-    def work() -> None:
+    def work() -> int | None:
         # Not snapstore.main(), which ends the process by itself when stdout is closed.
         with snapstore.make_context("snapstore", list(arguments), obj=session) as context:
-            snapstore.invoke(context)
+            code = snapstore.invoke(context)
+        return code if isinstance(code, int) else None
 
     return guarded(session, work)
 

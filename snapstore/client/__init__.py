@@ -4,6 +4,7 @@ from snapstore.client.catalog import ShownSnapshot, newest_of_each, utc_now
 from snapstore.client.finding import discover
 from snapstore.client.opening import check, create, open  # noqa: A004
 from snapstore.client.snapstore import Snapstore
+from snapstore.client.trust import fsck
 
 __all__ = [
     "ShownSnapshot",
@@ -11,6 +12,7 @@ __all__ = [
     "check",
     "create",
     "discover",
+    "fsck",
     "newest_of_each",
     "open",
     "utc_now",

@@ -1,6 +1,7 @@
 """The plug-ins of one run, made from the configuration when they are first asked for."""
 
 from collections.abc import Iterator, Mapping
+from contextlib import closing, contextmanager
 from pathlib import Path
 from typing import Any, cast
 
@@ -9,7 +10,7 @@ import msgspec
 from snapstore.config import Config
 from snapstore.config.schema import StoreConfig
 from snapstore.errors import ConfigError
-from snapstore.ports import Discovery, Layout, ObjectStorage, StoreBackend
+from snapstore.ports import Changelog, Discovery, Layout, ObjectStorage, StoreBackend
 from snapstore.registry import BUILT_IN, Registry
 
 
@@ -97,6 +98,16 @@ def configured_storage(config: Config, registry: Registry) -> ObjectStorage:
             key="repository.url",
         )
     return registry.storage(config.repository.url, config.repository.options)
+
+
+@contextmanager
+def configured_changelog(config: Config, registry: Registry) -> Iterator[Changelog | None]:
+    """Yield a reader of the configured cluster's changelogs; None where none is configured."""
+    if config.kafka.bootstrap is None:
+        yield None
+        return
+    with closing(registry.changelog(config.kafka.bootstrap, config.kafka.properties)) as changelog:
+        yield changelog
 
 
 def state_dir(config: Config, given: Path | str | None = None) -> Path:

@@ -32,15 +32,15 @@ def discover(state_dir: Path, application: str | None, layout: str) -> Discovery
     something may not be read.
     """
     try:
-        return _discover(state_dir, _resolved(state_dir), application, layout)
+        return _discover(state_dir, application, layout)
     except PermissionError as exc:
         raise unreadable(Path(exc.filename)) from exc
 
 
-def _discover(given: Path, root: Path, application: str | None, layout: str) -> Discovery:
+def _discover(given: Path, application: str | None, layout: str) -> Discovery:
     found = [
         (name, task, task_dir, read_task(task_dir, name, task))
-        for name, directory in _applications(given, root, application).items()
+        for name, directory in applications_in(given, application).items()
         for task, task_dir in tasks_of(directory)
     ]
     locations = [
@@ -65,6 +65,28 @@ def _resolved(state_dir: Path) -> Path:
         ) from exc
 
 
+def applications_in(state_dir: Path, application: str | None) -> dict[str, Path]:
+    """Return the directories of one application, or of all, by name; links are followed.
+
+    Raises StoreNotFoundError when the directory or the application is not there.
+    """
+    root = _resolved(state_dir)
+    if application is not None and _is_plain_name(application) and (root / application).is_dir():
+        return {application: root / application}
+    if is_application(root):
+        name = state_dir.name if state_dir.name not in ("", "..") else root.name
+        if application in (None, name, root.name):
+            return {application or name: root}
+    elif application is None:
+        return {name: path for name, path in _folders(root) if is_application(path)}
+    raise StoreNotFoundError(
+        f"there is no application {application} in {state_dir}",
+        hint="give the state.dir of the application, or its own directory in there",
+        application=application,
+        path=str(state_dir),
+    )
+
+
 def is_application(directory: Path) -> bool:
     """Whether a folder looks like that of an application: a task, or the files beside tasks."""
     return any(_is_sign(entry) for entry in list_dir(directory))
@@ -81,23 +103,6 @@ def tasks_of(application_dir: Path) -> list[tuple[str, Path]]:
                 (f"{topology}/{name}", inner) for name, inner in _folders(path) if is_task(name)
             )
     return sorted(tasks, key=lambda task: natural_order(task[0]))
-
-
-def _applications(given: Path, root: Path, application: str | None) -> dict[str, Path]:
-    if application is not None and _is_plain_name(application) and (root / application).is_dir():
-        return {application: root / application}
-    if is_application(root):
-        name = given.name if given.name not in ("", "..") else root.name
-        if application in (None, name, root.name):
-            return {application or name: root}
-    elif application is None:
-        return {name: path for name, path in _folders(root) if is_application(path)}
-    raise StoreNotFoundError(
-        f"there is no application {application} in {given}",
-        hint="give the state.dir of the application, or its own directory in there",
-        application=application,
-        path=str(given),
-    )
 
 
 def _is_plain_name(name: str) -> bool:

@@ -22,9 +22,11 @@ from snapstore.layouts.kafka_streams.target import (
     check_generation,
     task_target,
 )
+from snapstore.layouts.kafka_streams.task_facts import read_databases, read_tasks
 from snapstore.layouts.kafka_streams.tasks import read_task
 from snapstore.layouts.locks import held_locks, hold_lock
 from snapstore.model.snapshot import Description
+from snapstore.model.state_facts import StoreFacts, TaskFacts
 from snapstore.model.store import ChangelogPosition, StoreLocation
 from snapstore.ports import Discovery, Note, StoreView
 
@@ -88,6 +90,12 @@ class KafkaStreamsLayout:
         positions: Sequence[ChangelogPosition],
     ) -> tuple[str, ...]:
         return remarks(location, noted, view, read_families(view), positions)
+
+    def read_tasks(self, state_dir: Path, application: str | None) -> tuple[TaskFacts, ...]:
+        return read_tasks(state_dir, application, self.name, self._options)
+
+    def read_databases(self, store: StoreFacts, views: Sequence[StoreView]) -> StoreFacts:
+        return read_databases(store, views, self._options)
 
     def task_dir(self, target: Path, description: Description) -> Path:
         return task_target(target, description.store)

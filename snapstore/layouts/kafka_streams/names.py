@@ -19,6 +19,7 @@ FROM_4_3 = "kafka-streams-4.3"
 
 NO_CHANGELOG = "none"
 
+_CHANGELOG = "-changelog"
 _TASK = re.compile(r"\d+_(\d+)", re.ASCII)
 _TOPOLOGY = re.compile(r"__(.+)__")
 
@@ -63,14 +64,25 @@ def own_checkpoint(store: str) -> str:
 
 def conventional_topic(store: StoreId) -> str:
     """Name the changelog that Kafka Streams makes for a store (ProcessorStateManager.java)."""
-    topology = _TOPOLOGY.fullmatch(store.task.partition("/")[0])
-    middle = f"{topology.group(1)}-{store.store}" if topology else store.store
-    return f"{store.application}-{middle}-changelog"
+    return f"{_changelog_prefix(store.application, store.task)}{store.store}{_CHANGELOG}"
+
+
+def conventional_store(topic: str, application: str, task: str) -> str | None:
+    """Return the store whose changelog Kafka Streams would call so; None for another form."""
+    prefix = _changelog_prefix(application, task)
+    if not (topic.startswith(prefix) and topic.endswith(_CHANGELOG)):
+        return None
+    return topic.removeprefix(prefix).removesuffix(_CHANGELOG) or None
+
+
+def _changelog_prefix(application: str, task: str) -> str:
+    topology = _TOPOLOGY.fullmatch(task.partition("/")[0])
+    return f"{application}-{topology.group(1)}-" if topology else f"{application}-"
 
 
 def is_conventional(topic: str, application: str) -> bool:
     """Whether the topic can only be the changelog of a store with a name of its own."""
-    return topic.startswith(f"{application}-") and topic.endswith("-changelog")
+    return topic.startswith(f"{application}-") and topic.endswith(_CHANGELOG)
 
 
 def application_dir(location: StoreLocation) -> Path:

@@ -56,7 +56,9 @@ class TaskContent(msgspec.Struct, frozen=True, kw_only=True):
         return next((store for store in self.stores if store.name == name), None)
 
 
-def read_task(task_dir: Path, application: str, task: str) -> TaskContent:
+def read_task(
+    task_dir: Path, application: str, task: str, *, heed_checkpoint: bool = True
+) -> TaskContent:
     """List the stores of a task by reading names; only `.checkpoint` is opened, if a folder's
     meaning hangs on it. A task that vanishes meanwhile holds nothing."""
     entries = {entry.name: entry for entry in list_dir(task_dir)}
@@ -71,7 +73,8 @@ def read_task(task_dir: Path, application: str, task: str) -> TaskContent:
             elif is_folder(entry) or entry.is_symlink():
                 stores.append(_store(entry.name, root, KEY_VALUE, files, databases=(root,)))
     for name in sorted(entries.keys() - files - {ROCKSDB, LOST_AND_FOUND}):
-        found = _read_folder(task_dir, StoreId(application, task, name), files)
+        known = files if heed_checkpoint else files - {CHECKPOINT}
+        found = _read_folder(task_dir, StoreId(application, task, name), known)
         if isinstance(found, str):
             notes.append(f"{task_dir / name}: {found}")
         else:

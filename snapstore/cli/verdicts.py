@@ -1,0 +1,110 @@
+"""Show verdicts on stores: as a table with sentences, and as JSON."""
+
+from collections.abc import Mapping, Sequence
+from typing import Final
+
+from snapstore.cli.text import Column, count, plain, table
+from snapstore.model.verdict import SEVERITY, Kind, Verdict
+from snapstore.operations.fsck_report import CheckedTask, FsckReport
+
+WORDS: Final[Mapping[Kind, str]] = {
+    "clean": "starts clean",
+    "replays": "replays",
+    "wipes": "rebuilds",
+    "unknown": "unknown",
+    "refuses": "refuses to start",
+    "damaged": "damaged",
+    "loses_rows": "LOSES ROWS",
+}
+_COLUMNS = (
+    Column("application"),
+    Column("task"),
+    Column("store"),
+    Column("at the next start"),
+    Column("from", right=True),
+    Column("records", right=True),
+)
+
+
+def verdict_lines(report: FsckReport) -> list[str]:
+    """Return the table of all stores, a paragraph for each that is not right, and a total."""
+    verdicts = report.verdicts
+    lines = table(_COLUMNS, [_row(verdict) for verdict in verdicts])
+    for verdict in verdicts:
+        if verdict.kind not in ("clean", "replays"):
+            lines += ["", *_sentences(verdict)]
+    return [*lines, *([""] if lines else []), total(report)]
+
+
+def total(report: FsckReport) -> str:
+    """Return one line with the number of stores of each kind, the worst first."""
+    kinds = [verdict.kind for verdict in report.verdicts]
+    parts = [
+        f"{kinds.count(kind)} {WORDS[kind].lower()}" for kind in reversed(SEVERITY) if kind in kinds
+    ]
+    line = f"{count(len(kinds), 'store')}: {', '.join(parts)}" if parts else "no store was found"
+    if report.scanned_pairs is not None:
+        line += f"; {count(report.scanned_pairs, 'pair')} read"
+    return line
+
+
+def task_documents(tasks: Sequence[CheckedTask]) -> list[dict[str, object]]:
+    """Return tasks with the facts that were read and the verdicts."""
+    return [
+        {
+            "application": task.facts.application,
+            "task": task.facts.task,
+            "path": task.facts.task_dir,
+            "running": task.running,
+            "assumed_readers": list(task.conditions.readers),
+            "assumed_guarantees": list(task.conditions.guarantees),
+            "databases": [
+                {
+                    "store": store.store.store,
+                    "name": database.name,
+                    "status": database.status,
+                    "offsets": {str(one): at for one, at in database.offsets.items()},
+                }
+                for store in task.facts.stores
+                for database in store.databases
+            ],
+            "stores": [verdict_document(verdict) for verdict in task.verdicts],
+        }
+        for task in tasks
+    ]
+
+
+def verdict_document(verdict: Verdict) -> dict[str, object]:
+    return {
+        "application": verdict.store.application,
+        "task": verdict.store.task,
+        "store": verdict.store.store,
+        "verdict": verdict.kind,
+        "cause": verdict.cause,
+        "reason": verdict.reason,
+        "advice": verdict.advice,
+        "changelog": None if verdict.changelog is None else str(verdict.changelog),
+        "resume_offset": verdict.resume_offset,
+        "records": verdict.records,
+        "skipped": verdict.skipped,
+        "assumed": verdict.assumed,
+    }
+
+
+def _row(verdict: Verdict) -> tuple[str, ...]:
+    return (
+        verdict.store.application,
+        verdict.store.task,
+        verdict.store.store,
+        WORDS[verdict.kind],
+        "" if verdict.resume_offset is None else str(verdict.resume_offset),
+        "" if verdict.records is None else f"{verdict.records:,}",
+    )
+
+
+def _sentences(verdict: Verdict) -> list[str]:
+    lines = [f"{verdict.store}: {WORDS[verdict.kind]}", f"  {verdict.reason}"]
+    if verdict.assumed is not None:
+        lines.append(f"  assumed: {verdict.assumed}")
+    lines.append(f"  {verdict.advice}")
+    return [plain(line) for line in lines]

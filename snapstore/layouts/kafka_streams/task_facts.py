@@ -1,0 +1,295 @@
+"""Read the tasks of an application as they are, without judging: for `fsck`."""
+
+from collections.abc import Sequence
+from pathlib import Path
+
+import msgspec
+
+from snapstore.errors import SourceDamagedError
+from snapstore.layouts.kafka_streams.checkpoint import Offsets, parse_checkpoint
+from snapstore.layouts.kafka_streams.discover import applications_in, tasks_of
+from snapstore.layouts.kafka_streams.family import FAMILY, read_family
+from snapstore.layouts.kafka_streams.names import (
+    CHECKPOINT,
+    GLOBAL,
+    conventional_store,
+    conventional_topic,
+    is_segment,
+    own_checkpoint,
+    task_partition,
+)
+from snapstore.layouts.kafka_streams.options import KafkaStreamsOptions
+from snapstore.layouts.kafka_streams.tasks import (
+    SEGMENTED,
+    FoundStore,
+    list_dir,
+    located,
+    read_task,
+)
+from snapstore.layouts.kafka_streams.topics import Attribution, attribute
+from snapstore.model.identity import ChangelogPartition, StoreId
+from snapstore.model.state_facts import (
+    Damage,
+    DatabaseFacts,
+    NotedOffsets,
+    OrphanLine,
+    StoreFacts,
+    TaskFacts,
+)
+from snapstore.ports import StoreView
+
+
+def read_tasks(
+    state_dir: Path, application: str | None, layout: str, options: KafkaStreamsOptions
+) -> tuple[TaskFacts, ...]:
+    """Return every task with its stores and the lines of its offset files.
+
+    What the databases themselves note is left open. A `.checkpoint` is read before anything else of
+    its task. Raises StoreNotFoundError, or CaptureError when a folder may not be read.
+    """
+    found = []
+    for name, directory in applications_in(state_dir, application).items():
+        readers = [
+            _TaskReader(name, task, path, layout, options) for task, path in tasks_of(directory)
+        ]
+        elsewhere = {
+            reader.task: frozenset(
+                store
+                for other in readers
+                if other.task != reader.task and other.partition == reader.partition
+                for store in other.content.names()
+            )
+            for reader in readers
+        }
+        found += [reader.facts(elsewhere[reader.task]) for reader in readers]
+    return tuple(found)
+
+
+class _TaskReader:
+    """One task directory. Its offset file is read first, so it is no newer than the rest."""
+
+    def __init__(
+        self,
+        application: str,
+        task: str,
+        task_dir: Path,
+        layout: str,
+        options: KafkaStreamsOptions,
+    ) -> None:
+        self.task = task
+        self.partition = task_partition(task)
+        self._application = application
+        self._task_dir = task_dir
+        self._layout = layout
+        self._options = options
+        self._fault: str | None = None
+        lines = self._read(CHECKPOINT)
+        self._has_file = lines is not None or self._fault is not None
+        self._lines = lines or {}
+        self.content = read_task(task_dir, application, task, heed_checkpoint=self._fault is None)
+
+    def facts(self, elsewhere: frozenset[str]) -> TaskFacts:
+        """Return what is here; ``elsewhere`` names the stores of other tasks of this partition."""
+        ids = [StoreId(self._application, self.task, name) for name in self.content.names()]
+        matched = attribute(ids, self._lines, self._options.changelogs)
+        stores = tuple(self._store(found, matched) for found in self.content.stores)
+        foreign = list(matched.foreign)
+        orphans = []
+        for changelog, offset in sorted(self._lines.items()):
+            name = self._name_without_files(changelog, matched, stores)
+            if name is None or changelog in matched.foreign:
+                continue
+            if name in elsewhere:
+                foreign.append(changelog)
+            else:
+                orphans.append(self._orphan(name, changelog, offset, CHECKPOINT))
+        orphans += self._own_files_without_stores()
+        return TaskFacts(
+            application=self._application,
+            task=self.task,
+            task_dir=self._task_dir,
+            has_offset_file=self._has_file,
+            offset_file_fault=self._fault,
+            stores=stores,
+            orphans=tuple(orphans),
+            foreign_lines=tuple(foreign),
+            leftovers=self._leftovers(),
+        )
+
+    def _read(self, name: str) -> Offsets | None:
+        """Return the applied offsets in a file; None when it is not there or cannot be read."""
+        path = self._task_dir / name
+        try:
+            content = path.read_bytes()
+        except (FileNotFoundError, NotADirectoryError):
+            return None
+        try:
+            offsets = parse_checkpoint(content, path)
+        except SourceDamagedError as error:
+            self._fault = error.message
+            return None
+        return applied(offsets, self.task)
+
+    def _store(self, found: FoundStore, matched: Attribution) -> StoreFacts:
+        id_ = StoreId(self._application, self.task, found.name)
+        lines: NotedOffsets
+        candidates: tuple[str, ...] = ()
+        if own_checkpoint(found.name) in found.side_files:
+            lines = self._read(own_checkpoint(found.name)) or {}
+            topics = {changelog.topic for changelog in lines}
+            foreign = tuple(one for one in sorted(lines) if not self._is_read(one))
+            lines = {one: at for one, at in lines.items() if self._is_read(one)}
+        else:
+            topic = matched.topics.get(found.name)
+            topics = {topic} if topic is not None else set()
+            lines = {
+                one: at
+                for one, at in self._lines.items()
+                if one.topic == topic and one not in matched.foreign
+            }
+            foreign = () if topics or len(matched.foreign) < len(self._lines) else matched.foreign
+            if topic is None and not self._options.has_no_changelog(found.name):
+                candidates = matched.unclaimed
+        return StoreFacts(
+            location=located(found, self._task_dir, id_, self._layout),
+            databases=tuple(DatabaseFacts(name=name) for name in found.databases),
+            changelogs=tuple(sorted(lines)),
+            candidates=candidates,
+            presumed=self._presumed(id_),
+            lines=lines,
+            foreign=foreign,
+            damage=tuple(self._strangers(found)),
+        )
+
+    def _is_read(self, changelog: ChangelogPartition) -> bool:
+        return self.partition in (None, changelog.partition)
+
+    def _presumed(self, id_: StoreId) -> ChangelogPartition | None:
+        """Name the changelog that such a store would have if nothing said otherwise."""
+        if self.partition is None or self._options.has_no_changelog(id_.store):
+            return None
+        topic = self._options.changelogs.get(id_.store, conventional_topic(id_))
+        return ChangelogPartition(topic, self.partition)
+
+    def _strangers(self, found: FoundStore) -> list[Damage]:
+        """Find what is no segment in the folder of a segmented store.
+
+        4.3 stops at it, and older versions then open no segment at all (AbstractSegments).
+        """
+        if found.store_type != SEGMENTED:
+            return []
+        return [
+            Damage(file=f"{found.root}/{entry.name}", reason="it is no segment", stranger=True)
+            for entry in list_dir(self._task_dir / found.root)
+            if not is_segment(found.name, entry.name)
+        ]
+
+    def _name_without_files(
+        self, changelog: ChangelogPartition, matched: Attribution, stores: Sequence[StoreFacts]
+    ) -> str | None:
+        """Return the store that a line is of, if there is none that it could be of here."""
+        if changelog.topic in matched.topics.values():
+            return None
+        conventional = conventional_store(changelog.topic, self._application, self.task)
+        if conventional is not None:
+            return conventional
+        left = [store for store in stores if changelog.topic in store.candidates]
+        return None if left else changelog.topic
+
+    def _own_files_without_stores(self) -> list[OrphanLine]:
+        prefix = own_checkpoint("")
+        orphans = []
+        for entry in sorted(list_dir(self._task_dir), key=lambda entry: entry.name):
+            name = entry.name.removeprefix(prefix)
+            if entry.name == name or entry.name.endswith(".tmp") or self.content.find(name):
+                continue
+            lines = self._read(entry.name) or {}
+            orphans += [
+                self._orphan(name, changelog, offset, entry.name)
+                for changelog, offset in sorted(lines.items())
+                if self._is_read(changelog)
+            ]
+        return orphans
+
+    def _orphan(
+        self, name: str, changelog: ChangelogPartition, offset: int | None, file: str
+    ) -> OrphanLine:
+        id_ = StoreId(self._application, self.task, name)
+        return OrphanLine(store=id_, changelog=changelog, offset=offset, file=file)
+
+    def _leftovers(self) -> tuple[str, ...]:
+        names = sorted(entry.name for entry in list_dir(self._task_dir))
+        told = [
+            f"{self._task_dir / name}: a half-written offset file, which nobody reads"
+            for name in names
+            if name.startswith(CHECKPOINT) and name.endswith(".tmp")
+        ]
+        return (*told, *self.content.notes)
+
+
+def applied(offsets: Offsets, task: str) -> Offsets:
+    """Turn the numbers of an offset file into applied offsets: global stores note the next one."""
+    if task != GLOBAL:
+        return offsets
+    return {
+        changelog: None if at is None or at == 0 else at - 1 for changelog, at in offsets.items()
+    }
+
+
+def read_databases(
+    store: StoreFacts, views: Sequence[StoreView], options: KafkaStreamsOptions
+) -> StoreFacts:
+    """Add what the databases note; partitions that the task does not read are set apart.
+
+    Of several topics the configured one counts, or the one that the lines name, or the
+    conventional one: another may have stayed from a former name of the application.
+    """
+    task = store.store.task
+    databases = {each.name: each for each in store.databases}
+    for view in views:
+        databases |= {name: _read_database(view, name, task) for name in view.databases}
+    partition = task_partition(task)
+    named = {changelog for each in databases.values() for changelog in each.offsets}
+    here = {one for one in named if partition in (None, one.partition)}
+    topic = _topic(store, {one.topic for one in here}, options)
+    candidates = store.candidates
+    if topic is None and here:
+        candidates = tuple(sorted({one.topic for one in here}))
+    changelogs = {*store.changelogs, *(one for one in here if one.topic == topic)}
+    ordered = sorted(databases.values(), key=lambda each: _start(each.name), reverse=True)
+    return msgspec.structs.replace(
+        store,
+        databases=tuple(ordered),
+        changelogs=tuple(sorted(changelogs)),
+        candidates=() if changelogs else candidates,
+        foreign=store.foreign if here else (*store.foreign, *sorted(named - here)),
+    )
+
+
+def _read_database(view: StoreView, name: str, task: str) -> DatabaseFacts:
+    if FAMILY not in view.families(name):
+        return DatabaseFacts(name=name)
+    content = read_family(view.entries(name, FAMILY), name)
+    return DatabaseFacts(
+        name=name,
+        keeps_offsets=True,
+        offsets=applied(dict(content.offsets), task),
+        status=content.status,
+    )
+
+
+def _topic(store: StoreFacts, topics: set[str], options: KafkaStreamsOptions) -> str | None:
+    configured = options.changelogs.get(store.store.store)
+    if configured is not None:
+        return configured
+    wanted = {changelog.topic for changelog in store.changelogs} or {
+        conventional_topic(store.store)
+    }
+    if found := wanted & topics:
+        return min(found)
+    return min(topics) if len(topics) == 1 else None
+
+
+def _start(database: str) -> int:
+    number = database.rpartition(".")[2]
+    return int(number) if number.isascii() and number.isdigit() else 0

@@ -1,0 +1,72 @@
+"""Which version, under which guarantee, is about to open a state directory."""
+
+import re
+from collections.abc import Iterable, Sequence
+
+from snapstore.errors import ConfigError
+from snapstore.model.state_facts import DatabaseFacts, TaskFacts
+from snapstore.model.verdict import Conditions, Guarantee, Reader
+
+_VERSION = re.compile(r"(\d+)\.(\d+)(?:\.(\d+))?(?:[.-].*)?", re.ASCII)
+
+
+def reader_of(version: str) -> Reader:
+    """Return where that version of Kafka Streams looks for offsets.
+
+    A version newer than 4.4 is taken to do as 4.4 does. Raises ConfigError for a text that is no
+    version.
+    """
+    match = _VERSION.fullmatch(version.strip())
+    if match is None:
+        raise ConfigError(
+            f"not a version of Kafka Streams: {version!r}", hint="write for instance 4.4.0"
+        )
+    number = (int(match[1]), int(match[2]), int(match[3] or 0))
+    if number < (4, 3, 0):
+        return "checkpoint"
+    return "oldest" if number == (4, 3, 0) and match[3] is not None else "newest"
+
+
+def conditions_of(tasks: Sequence[TaskFacts], *, guarantee: str, version: str | None) -> Conditions:
+    """Return the conditions that were given, or all that the files of one application allow.
+
+    ``guarantee`` is a value of `processing.guarantee` or ``auto``.
+    """
+    return Conditions(
+        readers=_readers(tasks) if version is None else (reader_of(version),),
+        guarantees=_guarantees(tasks, guarantee),
+    )
+
+
+def _readers(tasks: Iterable[TaskFacts]) -> tuple[Reader, ...]:
+    """Versions to 4.2 fail at the databases of newer ones, so those rule them out."""
+    if any(store.keeps_offsets for task in tasks for store in task.stores):
+        return ("oldest", "newest")
+    return ("checkpoint", "oldest", "newest")
+
+
+def _guarantees(tasks: Sequence[TaskFacts], given: str) -> tuple[Guarantee, ...]:
+    """Tell the guarantee by what the application leaves behind.
+
+    A transactional store (4.4) notes offsets and no status. Under exactly-once any other store
+    notes its offset as unknown as long as it is open, on disk or in `.checkpoint`; at-least-once
+    notes offsets all the time.
+    """
+    if given == "at_least_once":
+        return ("at_least_once",)
+    databases = [each for task in tasks for store in task.stores for each in store.databases]
+    if any(_notes(database) and database.status is None for database in databases):
+        return ("transactional",)
+    if given in ("exactly_once", "exactly_once_v2"):
+        marked = any(database.status is not None for database in databases)
+        return ("exactly_once",) if marked else ("exactly_once", "transactional")
+    if any(_notes(database) and database.status == "open" for database in databases):
+        return ("at_least_once",)
+    lines = [at for task in tasks for store in task.stores for at in store.lines.values()]
+    if lines and all(at is None for at in lines):
+        return ("exactly_once",)
+    return ("at_least_once", "exactly_once")
+
+
+def _notes(database: DatabaseFacts) -> bool:
+    return any(at is not None for at in database.offsets.values())

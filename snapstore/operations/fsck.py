@@ -1,0 +1,222 @@
+"""Look at a state directory and say what its application will do at the next start."""
+
+from collections.abc import Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+
+import msgspec
+
+from snapstore.errors import ChangelogGoneError, StoreChangedError, StoreNotFoundError
+from snapstore.model.conditions import conditions_of
+from snapstore.model.identity import ChangelogPartition
+from snapstore.model.judge import judge_task
+from snapstore.model.report import StoreFinished, StoreStarted
+from snapstore.model.snapshot import Fence
+from snapstore.model.state_facts import StoreFacts, TaskFacts
+from snapstore.model.strict import nearest_hint
+from snapstore.model.verdict import Bounds, LogBounds
+from snapstore.operations.fsck_read import ReadStore, made_at, read_store
+from snapstore.operations.fsck_report import CheckedTask, FsckReport
+from snapstore.ports import Changelog, Clock, Listener, StartInspector, StoreBackend
+
+_ATTEMPTS = 3
+_THREADS = 4
+
+Fences = Mapping[ChangelogPartition, Fence]
+
+
+class FsckOptions(msgspec.Struct, frozen=True, kw_only=True):
+    """What to look at, and who will start.
+
+    ``tasks`` and ``stores`` are names, none meaning all. ``guarantee`` is a value of
+    `processing.guarantee`, or ``auto``; ``version`` that of Kafka Streams, None where the files
+    must tell. ``scan`` reads every block.
+    """
+
+    application: str | None = None
+    tasks: tuple[str, ...] = ()
+    stores: tuple[str, ...] = ()
+    guarantee: str = "auto"
+    version: str | None = None
+    scan: bool = False
+
+
+class FsckPorts(msgspec.Struct, frozen=True, kw_only=True):
+    """What it works with. ``changelog`` is None where Kafka is not configured.
+
+    ``fences`` are the newest that the repository knows, by changelog partition: they tell a topic
+    that was created again.
+    """
+
+    inspector: StartInspector
+    backends: Mapping[str, StoreBackend]
+    clock: Clock
+    listener: Listener
+    changelog: Changelog | None = None
+    fences: Fences = {}
+
+
+def fsck(state_dir: Path, ports: FsckPorts, options: FsckOptions) -> FsckReport:
+    """Judge every store below a state directory; nothing is written, no lock is taken.
+
+    Raises StoreNotFoundError for a name that fits nothing, ConfigError, KafkaError, CaptureError
+    when a right is missing, and StoreChangedError when applications keep starting and stopping.
+    """
+    for _ in range(_ATTEMPTS):
+        tasks = select(ports.inspector.read_tasks(state_dir, options.application), options)
+        running = in_use(tasks, ports.inspector)
+        read = _read_all(tasks, running, ports, options)
+        if in_use(tasks, ports.inspector) == running:
+            return _report(state_dir, read, running, ports, options)
+    raise StoreChangedError(
+        f"the application of {state_dir} was started or stopped while its stores were read",
+        hint="try again",
+        path=str(state_dir),
+    )
+
+
+def select(tasks: Sequence[TaskFacts], options: FsckOptions) -> tuple[TaskFacts, ...]:
+    """Keep the named tasks and stores; raises StoreNotFoundError for a name that fits none."""
+    known_tasks = {task.task for task in tasks}
+    known_stores = {store.store.store for task in tasks for store in task.stores}
+    known_stores |= {line.store.store for task in tasks for line in task.orphans}
+    for kind, names, known in (
+        ("task", options.tasks, known_tasks),
+        ("store", options.stores, known_stores),
+    ):
+        for name in names:
+            if name not in known:
+                raise StoreNotFoundError(
+                    f"no {kind} called {name!r} was found", hint=nearest_hint(name, known)
+                )
+    wanted = [task for task in tasks if not options.tasks or task.task in options.tasks]
+    if not options.stores:
+        return tuple(wanted)
+    return tuple(
+        msgspec.structs.replace(
+            task,
+            stores=tuple(each for each in task.stores if each.store.store in options.stores),
+            orphans=tuple(each for each in task.orphans if each.store.store in options.stores),
+        )
+        for task in wanted
+    )
+
+
+def in_use(tasks: Sequence[TaskFacts], inspector: StartInspector) -> frozenset[Path]:
+    """Return the directories of the tasks that an application has open."""
+    locations = [store.location for task in tasks for store in task.stores]
+    return frozenset(location.task_dir for location in inspector.which_in_use(locations))
+
+
+def _read_all(
+    tasks: Sequence[TaskFacts],
+    running: frozenset[Path],
+    ports: FsckPorts,
+    options: FsckOptions,
+) -> list[tuple[TaskFacts, int]]:
+    """Fill in the stores of every task, a few at a time."""
+
+    def read(store: StoreFacts) -> ReadStore:
+        if options.scan:
+            ports.listener(StoreStarted(store=store.store, stage="verify", total=None))
+        done = read_store(
+            store,
+            ports.inspector,
+            ports.backends,
+            running=store.location.task_dir in running,
+            scan=options.scan,
+        )
+        if options.scan:
+            outcome = f"{done.pairs} pairs read"
+            ports.listener(
+                StoreFinished(store=store.store, outcome=outcome, ok=not done.facts.damage)
+            )
+        return done
+
+    with ThreadPoolExecutor(_THREADS, "fsck") as threads:
+        pending = [(task, [threads.submit(read, store) for store in task.stores]) for task in tasks]
+        filled = []
+        for task, futures in pending:
+            stores = [future.result() for future in futures]
+            facts = msgspec.structs.replace(task, stores=tuple(each.facts for each in stores))
+            filled.append((facts, sum(each.pairs for each in stores)))
+    return filled
+
+
+def _report(
+    state_dir: Path,
+    read: Sequence[tuple[TaskFacts, int]],
+    running: frozenset[Path],
+    ports: FsckPorts,
+    options: FsckOptions,
+) -> FsckReport:
+    tasks = [task for task, _ in read]
+    bounds = look_up(tasks, ports)
+    checked = []
+    for task in tasks:
+        own = [each for each in tasks if each.application == task.application]
+        conditions = conditions_of(own, guarantee=options.guarantee, version=options.version)
+        checked.append(
+            CheckedTask(
+                facts=task,
+                conditions=conditions,
+                verdicts=judge_task(task, conditions, bounds),
+                running=task.task_dir in running,
+            )
+        )
+    notes = [note for task in tasks for note in task.leftovers]
+    notes += [
+        f"{task.task_dir}: what .checkpoint notes for {', '.join(map(str, task.foreign_lines))} is "
+        "of another task, and nobody reads it here"
+        for task in tasks
+        if task.foreign_lines
+    ]
+    return FsckReport(
+        state_dir=state_dir,
+        tasks=tuple(checked),
+        notes=tuple(notes),
+        scanned_pairs=sum(pairs for _, pairs in read) if options.scan else None,
+        checked_changelogs=None if ports.changelog is None else len(bounds),
+    )
+
+
+def look_up(tasks: Sequence[TaskFacts], ports: FsckPorts) -> Bounds:
+    """Ask Kafka for every changelog of the tasks; empty where it is not configured."""
+    changelog = ports.changelog
+    if changelog is None:
+        return {}
+    stores = {
+        partition: store
+        for task in tasks
+        for store in task.stores
+        for partition in (store.changelogs or ((store.presumed,) if store.presumed else ()))
+    }
+    now = ports.clock()
+
+    def bounds(partition: ChangelogPartition) -> LogBounds | None:
+        try:
+            state = changelog.inspect(partition, now=now)
+        except ChangelogGoneError:
+            return None
+        fence = ports.fences.get(partition)
+        replaced = fence is not None and _is_of_old_topic(fence, state.topic_id, stores[partition])
+        return LogBounds(
+            start=state.log_start,
+            end=state.log_end,
+            high_watermark=state.high_watermark,
+            replaced_by=state.topic_id if replaced else None,
+        )
+
+    with ThreadPoolExecutor(_THREADS, "fsck-kafka") as threads:
+        return dict(zip(stores, threads.map(bounds, stores), strict=True))
+
+
+def _is_of_old_topic(fence: Fence, topic_id: str, store: StoreFacts) -> bool:
+    """Whether the files are older than a fence of a topic with another id.
+
+    A store whose files are all younger has been built since, from the topic that is there now.
+    """
+    if not fence.topic_id or not topic_id or fence.topic_id == topic_id:
+        return False
+    made = made_at(store.location)
+    return made is None or fence.observed_at is None or made <= fence.observed_at

@@ -1,0 +1,131 @@
+"""Read what the databases of a store note, and whether their files are whole."""
+
+from collections.abc import Iterator, Mapping
+from contextlib import ExitStack
+from datetime import UTC, datetime
+from pathlib import Path
+
+import msgspec
+
+from snapstore.errors import SourceDamagedError, StoreNotFoundError
+from snapstore.model.state_facts import Damage, DatabaseFacts, StoreFacts
+from snapstore.model.store import StoreLocation
+from snapstore.operations.discover import backend_of
+from snapstore.ports import StartInspector, StoreBackend, StoreView
+
+CURRENT = "CURRENT"
+
+
+class ReadStore(msgspec.Struct, frozen=True, kw_only=True):
+    """A store with what its databases note; ``pairs`` were scanned."""
+
+    facts: StoreFacts
+    pairs: int = 0
+
+
+def read_store(
+    store: StoreFacts,
+    inspector: StartInspector,
+    backends: Mapping[str, StoreBackend],
+    *,
+    running: bool,
+    scan: bool,
+) -> ReadStore:
+    """Open every database of a store for reading, and all its blocks with ``scan``.
+
+    A store that an application has open is captured; of one that nobody writes to each database is
+    opened by itself, so that one that is broken hides no other. Raises StoreChangedError when a
+    live store would not settle, and CaptureError when a right is missing.
+    """
+    if not store.databases:
+        return ReadStore(facts=store)
+    backend = backend_of(store.location, backends)
+    if running:
+        return _read_live(store, inspector, backend, scan=scan)
+    return _read_closed(store, inspector, backend, scan=scan)
+
+
+def made_at(location: StoreLocation) -> datetime | None:
+    """Return the time of the oldest file of a store; None where there is none."""
+    times = [
+        path.stat(follow_symlinks=False).st_mtime
+        for path in location.path.rglob("*")
+        if path.is_file()
+    ]
+    return datetime.fromtimestamp(min(times), UTC) if times else None
+
+
+def _read_live(
+    store: StoreFacts, inspector: StartInspector, backend: StoreBackend, *, scan: bool
+) -> ReadStore:
+    try:
+        with backend.capture(store.location) as capture:
+            known = {each.name: each for each in store.databases}
+            present = tuple(
+                known.get(name, DatabaseFacts(name=name)) for name in capture.view.databases
+            )
+            current = msgspec.structs.replace(store, databases=present)
+            facts = inspector.read_databases(current, [capture.view])
+            pairs = sum(1 for _ in _pairs(capture.view)) if scan else 0
+    except SourceDamagedError as error:
+        return ReadStore(facts=_with_damage(store, [_damage(error, store, None)]))
+    except StoreNotFoundError:
+        return ReadStore(facts=msgspec.structs.replace(store, databases=()))
+    return ReadStore(facts=facts, pairs=pairs)
+
+
+def _read_closed(
+    store: StoreFacts, inspector: StartInspector, backend: StoreBackend, *, scan: bool
+) -> ReadStore:
+    location = store.location
+    views: list[StoreView] = []
+    empty: list[str] = []
+    damage: list[Damage] = []
+    pairs = 0
+    with ExitStack() as opened:
+        for database in store.databases:
+            if _is_empty(location.task_dir / database.name):
+                empty.append(database.name)
+                continue
+            try:
+                view = opened.enter_context(backend.open_view(location.task_dir, database.name))
+                views.append(view)
+                pairs += sum(1 for _ in _pairs(view)) if scan else 0
+            except SourceDamagedError as error:
+                damage.append(_damage(error, store, database.name))
+        marked = tuple(
+            msgspec.structs.replace(each, empty=each.name in empty) for each in store.databases
+        )
+        store = msgspec.structs.replace(store, databases=marked)
+        try:
+            store = inspector.read_databases(store, views)
+        except SourceDamagedError as error:
+            damage.append(_damage(error, store, None))
+    return ReadStore(facts=_with_damage(store, damage), pairs=pairs)
+
+
+def _pairs(view: StoreView) -> Iterator[tuple[bytes, bytes]]:
+    for database in view.databases:
+        for family in view.families(database):
+            yield from view.scan(database, family)
+
+
+def _is_empty(folder: Path) -> bool:
+    """Whether RocksDB has made neither a table nor CURRENT there yet."""
+    return not any(path.name == CURRENT or path.suffix == ".sst" for path in folder.glob("*"))
+
+
+def _damage(error: SourceDamagedError, store: StoreFacts, database: str | None) -> Damage:
+    named = error.facts.get("file") or error.facts.get("database") or database
+    file = str(named) if named is not None else store.location.root
+    reason = str(error.facts.get("reason") or error.message)
+    missing = not (store.location.task_dir / file).exists()
+    return Damage(
+        file=file,
+        reason=reason.removeprefix(f"{file} is missing or broken: "),
+        starts_empty=file.endswith(f"/{CURRENT}") and missing,
+    )
+
+
+def _with_damage(store: StoreFacts, damage: list[Damage]) -> StoreFacts:
+    return msgspec.structs.replace(store, damage=(*store.damage, *damage))
