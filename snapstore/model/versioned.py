@@ -6,7 +6,9 @@ all segments share one column family, each key behind 8 bytes of its segment's n
 latest values).
 
 Two things are in Kafka Streams' memory only and are found again by a scan here: its stream time,
-and which segments exist. (Its own restoration forgets both, so it may keep other versions.)
+and which segments exist. (Its own restoration forgets both, so it may keep other versions.) A
+deletion at the very time of the latest version leaves no trace there, so the stream time may be
+found too early; then versions are kept that would have expired, and none is lost.
 """
 
 from collections.abc import Callable, Iterable
@@ -39,13 +41,15 @@ class VersionedOptions(msgspec.Struct, frozen=True, kw_only=True):
 
     @classmethod
     def with_default_interval(cls, history_retention_ms: int) -> "VersionedOptions":
-        """As `Stores.persistentVersionedKeyValueStore` chooses it when none is given."""
+        """As `RocksDbVersionedKeyValueBytesStoreSupplier` chooses it when none is given."""
         if history_retention_ms <= 60_000:
             interval = max(history_retention_ms // 3, 2_000)
+        elif history_retention_ms <= 300_000:
+            interval = max(history_retention_ms // 5, 20_000)
         elif history_retention_ms <= 3_600_000:
-            interval = history_retention_ms // 5
+            interval = max(history_retention_ms // 12, 60_000)
         else:
-            interval = history_retention_ms // 24
+            interval = max(history_retention_ms // 24, 300_000)
         return cls(history_retention_ms=history_retention_ms, segment_interval_ms=interval)
 
 
