@@ -1,0 +1,133 @@
+"""What goes wrong around a command: storages that refuse, signals, damage in the middle."""
+
+import os
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from tests.cli.conftest import Cli
+from tests.support.moto import make_bucket, moto_server
+
+
+@pytest.fixture(scope="module")
+def endpoint() -> Iterator[str]:
+    with moto_server() as url:
+        yield url
+
+
+@pytest.fixture
+def s3_config(endpoint: str, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Path:
+    """A configuration for a bucket that is not there yet."""
+    monkeypatch.setenv("AWS_ACCESS_KEY_ID", "a")
+    monkeypatch.setenv("AWS_SECRET_ACCESS_KEY", "s")
+    path = tmp_path / "s3.yaml"
+    path.write_text(
+        "repository:\n"
+        f"  url: s3://{tmp_path.name.replace('_', '-')[:40].strip('-')}/team a+b\n"
+        f"  options: {{endpoint_url: '{endpoint}', region: us-east-1, max_attempts: 1}}\n"
+        "  accept_unverified_uploads: true\n"
+    )
+    return path
+
+
+def bucket_of(config: Path) -> str:
+    return config.read_text().partition("s3://")[2].partition("/")[0]
+
+
+@pytest.mark.parametrize(
+    "arguments",
+    [
+        ("init",),
+        ("list",),
+        ("snapshot", "--state-dir", "STATE"),
+        ("restore", "--application", "ks440-alos", "--target", "new", "--if-exists"),
+        ("verify",),
+        ("delete", "abcd", "--yes"),
+    ],
+)
+def test_a_missing_bucket_fails_every_command_with_one_line(
+    cli: Cli, s3_config: Path, state_dir: Path, arguments: tuple[str, ...]
+) -> None:
+    """G102."""
+    given = [state_dir if each == "STATE" else each for each in arguments]
+    result = cli(*given, "-c", s3_config)
+    assert result.code in (10, 12)
+    assert result.out == ""
+    assert result.err.startswith("error: ")
+    assert bucket_of(s3_config) in result.err or "bucket" in result.err
+
+
+def test_snapshot_and_restore_work_on_s3(
+    cli: Cli, s3_config: Path, endpoint: str, state_dir: Path
+) -> None:
+    make_bucket(endpoint, bucket_of(s3_config))
+    assert cli("init", "-c", s3_config).code == 0
+    taken = cli("snapshot", "-c", s3_config, "--state-dir", state_dir, "--task", "1_0", "--json")
+    assert taken.code == 0, taken.err
+    assert taken.document["new_files"] > 0
+    back = ("restore", "--application", "ks440-alos", "--target", "new")
+    assert cli(*back, "-c", s3_config, "--allow-unchecked-changelog").code == 0
+    assert (Path("new") / "ks440-alos/1_0/rocksdb/count/CURRENT").exists()
+    assert cli("verify", "--read-data", "-c", s3_config).code == 0
+
+
+def test_a_restore_of_which_a_part_fails_is_3_with_the_report(
+    cli: Cli, url: str, state_dir: Path
+) -> None:
+    for task in ("1_0", "1_1"):
+        assert cli("snapshot", "-r", url, "--state-dir", state_dir, "--task", task).code == 0
+    files = cli("show", "ks440-alos/1_1/count", "--files", "-r", url, "--json").document[
+        "file_list"
+    ]
+    [table] = [file for file in files if file["name"].endswith("000011.sst")]
+    Path(url, "blobs", table["sha256"][:2], table["sha256"]).unlink()
+    back = ("restore", "--application", "ks440-alos", "--target", "new", "-r", url)
+    result = cli(*back, "--allow-unchecked-changelog", "--json")
+    assert result.code == 3
+    assert [item["store"] for item in result.document["items"]] == ["ks440-alos/1_0/count"]
+    [failed] = result.document["failed"]
+    assert table["sha256"] in failed["reason"]
+    assert result.error["code"] == "partial_failure"
+    assert "report" not in result.error["facts"]
+    again = cli(*back, "--allow-unchecked-changelog", "--replace")
+    assert again.code == 3
+    assert "failed: " in again.out
+
+
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
+def test_an_interrupted_snapshot_leaves_no_snapshot(
+    cli: Cli, url: str, state_dir: Path, number: int
+) -> None:
+    """G48: exit code 130, nothing in the catalog, no unfinished file; the next run completes."""
+    command = [sys.executable, "-m", "snapstore", "snapshot", "-r", url, "--json"]
+    arguments = ["--state-dir", str(state_dir), "--task", "0_0", "versioned"]
+    with subprocess.Popen(
+        [*command, *arguments, "--limit-rate", "20KiB"],
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        env=os.environ,
+    ) as process:
+        wait_for_work(Path(url))
+        process.send_signal(number)
+        out, err = process.communicate(timeout=60)
+    assert process.returncode == 130, err
+    assert out == b""
+    assert b'"code":"interrupted"' in err
+    assert cli("list", "-r", url, "--json").document["items"] == []
+    assert not [*Path(url, ".unfinished").glob("*")]
+    assert cli("snapshot", "-r", url, *arguments).code == 0
+
+
+def wait_for_work(repository: Path) -> None:
+    """Wait until something is being written below the repository."""
+    deadline = time.monotonic() + 60
+    while time.monotonic() < deadline:
+        if [*repository.glob(".unfinished/*")]:
+            return
+        time.sleep(0.02)
+    raise TimeoutError("the snapshot did not begin")
