@@ -3,7 +3,7 @@
 Adapters implement these protocols; operations know nothing else of them.
 """
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager
 from datetime import datetime
 from pathlib import Path
@@ -12,10 +12,10 @@ from typing import Protocol, runtime_checkable
 import msgspec
 
 from snapstore.model.changelog import ChangelogRecord, PartitionState, TailReport
-from snapstore.model.identity import ChangelogPartition
+from snapstore.model.identity import ChangelogPartition, StoreId
 from snapstore.model.report import Event
 from snapstore.model.snapshot import Description, RecordMark
-from snapstore.model.state_facts import StoreFacts, TaskFacts
+from snapstore.model.state_facts import OrphanLine, StoreFacts, TaskFacts
 from snapstore.model.store import ByteSource, CapturedFile, ChangelogPosition, StoreLocation
 
 Listener = Callable[[Event], None]
@@ -183,6 +183,58 @@ class StoreBackend(Protocol):
         ...
 
 
+Pair = tuple[bytes, bytes | None]
+"""A key and its value; None deletes the key."""
+
+
+class StoreWriter(StoreView, Protocol):
+    """The databases of one store, opened for writing; what is read is what was written.
+
+    Whatever a crash leaves of a database is what a number of whole ``write`` calls left there.
+    Every method raises CaptureError, or NoSpaceError when the disk is full.
+    """
+
+    def scan_from(self, database: str, family: str, start: bytes) -> Iterator[tuple[bytes, bytes]]:
+        """Yield the pairs from a key on, in key order."""
+        ...
+
+    def get(self, database: str, family: str, key: bytes) -> bytes | None: ...
+
+    def write(
+        self,
+        database: str,
+        pairs: Mapping[str, Iterable[Pair]],
+        *,
+        emptied: Mapping[str, Sequence[bytes]] | None = None,
+    ) -> None:
+        """Write all of it or nothing, by family: keys with a prefix in ``emptied`` go first."""
+        ...
+
+    def create(self, database: str, families: Sequence[str]) -> None:
+        """Make a database with these families."""
+        ...
+
+    def drop(self, database: str) -> None:
+        """Remove a database with all that is in it."""
+        ...
+
+    def flush(self) -> None:
+        """Make everything durable, each database as a whole."""
+        ...
+
+
+@runtime_checkable
+class WritableBackend(StoreBackend, Protocol):
+    """A store type whose stores can be written."""
+
+    def open_writer(self, task_dir: Path, root: str) -> AbstractContextManager[StoreWriter]:
+        """Open a store that nobody else writes to; its folder need not be there.
+
+        Leaving makes durable what was written.
+        """
+        ...
+
+
 class FileNote(msgspec.Struct, frozen=True, kw_only=True):
     """A file, relative to the task directory, to be written (None: removed) at a restore."""
 
@@ -301,6 +353,80 @@ class StartInspector(Protocol):
 
     def which_in_use(self, locations: Sequence[StoreLocation]) -> tuple[StoreLocation, ...]:
         """Return those that an application has open; takes no lock and drops none."""
+        ...
+
+    def application_dirs(self, state_dir: Path, application: str | None) -> Mapping[str, Path]:
+        """Return the directory of each application, by name. Raises StoreNotFoundError."""
+        ...
+
+    def mend_notes(
+        self,
+        task: TaskFacts,
+        least: Mapping[StoreId, Mapping[ChangelogPartition, int]],
+        dropped: Collection[OrphanLine | StoreId],
+    ) -> tuple[Note, ...]:
+        """Plan how applied offsets are noted in every database of the stores of ``least``.
+
+        What offset files hold of them, and of the stores and lines in ``dropped``, goes.
+        """
+        ...
+
+    def keep_stopped(
+        self, application_dir: Path, locations: Sequence[StoreLocation]
+    ) -> AbstractContextManager[None]:
+        """Keep the application from starting; raises StoreInUseError when it runs."""
+        ...
+
+
+class ReplaySubject(msgspec.Struct, frozen=True, kw_only=True):
+    """A store that is to be brought forward in one changelog partition.
+
+    ``position`` is how far it has got, None for one that is empty. ``state`` is the partition now.
+    """
+
+    location: StoreLocation
+    changelog: ChangelogPartition
+    position: ChangelogPosition | None
+    state: PartitionState
+
+
+class StoreReplay(Protocol):
+    """A store that is being brought forward by the rules of its application."""
+
+    def apply(self, records: Sequence[ChangelogRecord], reached: int) -> None:
+        """Write records, which are in order, and with them that all before ``reached`` was seen.
+
+        What a database has already, by its own offset, is not written to it again. Raises
+        NotReplayableError at a record that contradicts what is known of the store.
+        """
+        ...
+
+
+class ReplayLayout(Protocol):
+    """A layout that knows how its application writes records into its stores.
+
+    Asked for by the method ``open_replay``, which other layouts lack.
+    """
+
+    def presumed_changelogs(self, store: StoreId) -> tuple[ChangelogPartition, ...]:
+        """Return the changelog that the application would give a store of that name."""
+        ...
+
+    def offsets_by_database(
+        self, location: StoreLocation, view: StoreView, changelog: ChangelogPartition
+    ) -> Mapping[str, int | None]:
+        """Return what each database itself has applied, None where it does not say.
+
+        Empty where the store's offset lies beside its files. Raises ExactlyOnceHotError when the
+        databases may hold writes that abort.
+        """
+        ...
+
+    def open_replay(self, writer: StoreWriter, subject: ReplaySubject) -> StoreReplay:
+        """Find out by what rules the store is written; nothing is written yet.
+
+        Raises NotReplayableError when they cannot be proved.
+        """
         ...
 
 

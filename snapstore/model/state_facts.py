@@ -95,8 +95,9 @@ class OrphanLine(msgspec.Struct, frozen=True, kw_only=True):
 class TaskFacts(msgspec.Struct, frozen=True, kw_only=True):
     """One task directory.
 
-    ``offset_file_fault`` says why an offset file cannot be read. ``foreign_lines`` are of stores
-    or partitions of other tasks. ``leftovers`` are sentences on what lies about.
+    ``offset_file_fault`` says why an offset file cannot be read, ``unreadable_files`` names all
+    such. ``foreign_lines`` are of stores or partitions of other tasks. ``leftovers`` are sentences
+    on what lies about.
     """
 
     application: str
@@ -104,6 +105,7 @@ class TaskFacts(msgspec.Struct, frozen=True, kw_only=True):
     task_dir: Path
     has_offset_file: bool = False
     offset_file_fault: str | None = None
+    unreadable_files: tuple[str, ...] = ()
     stores: tuple[StoreFacts, ...] = ()
     orphans: tuple[OrphanLine, ...] = ()
     foreign_lines: tuple[ChangelogPartition, ...] = ()

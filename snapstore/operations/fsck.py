@@ -63,11 +63,12 @@ def fsck(state_dir: Path, ports: FsckPorts, options: FsckOptions) -> FsckReport:
     when a right is missing, and StoreChangedError when applications keep starting and stopping.
     """
     for _ in range(_ATTEMPTS):
-        tasks = select(ports.inspector.read_tasks(state_dir, options.application), options)
+        tasks = ports.inspector.read_tasks(state_dir, options.application)
+        _require_names(tasks, options)
         running = in_use(tasks, ports.inspector)
-        read = _read_all(tasks, running, ports, options)
+        report = examine(state_dir, ports, options, running=running)
         if in_use(tasks, ports.inspector) == running:
-            return _report(state_dir, read, running, ports, options)
+            return report
     raise StoreChangedError(
         f"the application of {state_dir} was started or stopped while its stores were read",
         hint="try again",
@@ -75,8 +76,16 @@ def fsck(state_dir: Path, ports: FsckPorts, options: FsckOptions) -> FsckReport:
     )
 
 
-def select(tasks: Sequence[TaskFacts], options: FsckOptions) -> tuple[TaskFacts, ...]:
-    """Keep the named tasks and stores; raises StoreNotFoundError for a name that fits none."""
+def examine(
+    state_dir: Path, ports: FsckPorts, options: FsckOptions, *, running: frozenset[Path]
+) -> FsckReport:
+    """Judge every store; ``running`` are the directories of the tasks that are in use."""
+    tasks = _chosen(ports.inspector.read_tasks(state_dir, options.application), options)
+    return _report(state_dir, _read_all(tasks, running, ports, options), running, ports, options)
+
+
+def _require_names(tasks: Sequence[TaskFacts], options: FsckOptions) -> None:
+    """Raise StoreNotFoundError for a task or a store that is named and not there."""
     known_tasks = {task.task for task in tasks}
     known_stores = {store.store.store for task in tasks for store in task.stores}
     known_stores |= {line.store.store for task in tasks for line in task.orphans}
@@ -89,6 +98,10 @@ def select(tasks: Sequence[TaskFacts], options: FsckOptions) -> tuple[TaskFacts,
                 raise StoreNotFoundError(
                     f"no {kind} called {name!r} was found", hint=nearest_hint(name, known)
                 )
+
+
+def _chosen(tasks: Sequence[TaskFacts], options: FsckOptions) -> tuple[TaskFacts, ...]:
+    """Keep the named tasks and stores."""
     wanted = [task for task in tasks if not options.tasks or task.task in options.tasks]
     if not options.stores:
         return tuple(wanted)
@@ -176,7 +189,7 @@ def _report(
         tasks=tuple(checked),
         notes=tuple(notes),
         scanned_pairs=sum(pairs for _, pairs in read) if options.scan else None,
-        checked_changelogs=None if ports.changelog is None else len(bounds),
+        bounds=None if ports.changelog is None else bounds,
     )
 
 

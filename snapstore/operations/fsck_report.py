@@ -5,7 +5,7 @@ from pathlib import Path
 import msgspec
 
 from snapstore.model.state_facts import TaskFacts
-from snapstore.model.verdict import Conditions, Kind, Verdict, worst_kind
+from snapstore.model.verdict import Bounds, Conditions, Kind, Verdict, worst_kind
 
 
 class CheckedTask(msgspec.Struct, frozen=True, kw_only=True):
@@ -25,14 +25,14 @@ class FsckReport(msgspec.Struct, frozen=True, kw_only=True):
     """All tasks that were looked at; ``notes`` are sentences on what was not.
 
     ``scanned_pairs`` counts what was read of the stores' contents, None where that was not asked
-    for; ``checked_changelogs`` the partitions that Kafka was asked for.
+    for; ``bounds`` are of the changelog partitions that Kafka was asked for, if it was.
     """
 
     state_dir: Path
     tasks: tuple[CheckedTask, ...]
     notes: tuple[str, ...] = ()
     scanned_pairs: int | None = None
-    checked_changelogs: int | None = None
+    bounds: Bounds | None = None
 
     @property
     def verdicts(self) -> tuple[Verdict, ...]:

@@ -87,7 +87,7 @@ def command(
             "state_dir": report.state_dir,
             "verdict": report.worst,
             "scanned_pairs": report.scanned_pairs,
-            "checked_changelogs": report.checked_changelogs,
+            "checked_changelogs": None if report.bounds is None else len(report.bounds),
             "tasks": task_documents(report.tasks),
         },
         verdict_lines(report),

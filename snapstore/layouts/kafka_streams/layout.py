@@ -1,13 +1,15 @@
 """The state directory of Kafka Streams, as a layout."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from typing import ClassVar
 
+from snapstore.errors import StoreInUseError
 from snapstore.layouts.kafka_streams.checkpoint import Offsets, parse_checkpoint
-from snapstore.layouts.kafka_streams.discover import discover
+from snapstore.layouts.kafka_streams.discover import applications_in, discover
 from snapstore.layouts.kafka_streams.families import family_positions, read_families
+from snapstore.layouts.kafka_streams.mend_notes import mend_notes
 from snapstore.layouts.kafka_streams.names import GLOBAL, LOCK, application_dir
 from snapstore.layouts.kafka_streams.noted import (
     noted_positions,
@@ -17,6 +19,7 @@ from snapstore.layouts.kafka_streams.noted import (
 from snapstore.layouts.kafka_streams.notes import plan_notes
 from snapstore.layouts.kafka_streams.options import KafkaStreamsOptions
 from snapstore.layouts.kafka_streams.remarks import remarks
+from snapstore.layouts.kafka_streams.replay import open_replay
 from snapstore.layouts.kafka_streams.target import (
     application_target,
     check_generation,
@@ -25,10 +28,19 @@ from snapstore.layouts.kafka_streams.target import (
 from snapstore.layouts.kafka_streams.task_facts import read_databases, read_tasks
 from snapstore.layouts.kafka_streams.tasks import read_task
 from snapstore.layouts.locks import held_locks, hold_lock
+from snapstore.model.identity import ChangelogPartition, StoreId
+from snapstore.model.identity import ChangelogPartition, StoreId
 from snapstore.model.snapshot import Description
-from snapstore.model.state_facts import StoreFacts, TaskFacts
+from snapstore.model.state_facts import OrphanLine, StoreFacts, TaskFacts
 from snapstore.model.store import ChangelogPosition, StoreLocation
-from snapstore.ports import Discovery, Note, StoreView
+from snapstore.ports import (
+    Discovery,
+    Note,
+    ReplaySubject,
+    StoreReplay,
+    StoreView,
+    StoreWriter,
+)
 
 ROCKSDB_LOCK = "LOCK"
 
@@ -97,6 +109,31 @@ class KafkaStreamsLayout:
     def read_databases(self, store: StoreFacts, views: Sequence[StoreView]) -> StoreFacts:
         return read_databases(store, views, self._options)
 
+    def application_dirs(self, state_dir: Path, application: str | None) -> Mapping[str, Path]:
+        return applications_in(state_dir, application)
+
+    def mend_notes(
+        self,
+        task: TaskFacts,
+        least: Mapping[StoreId, Mapping[ChangelogPartition, int]],
+        dropped: Collection[OrphanLine | StoreId],
+    ) -> tuple[Note, ...]:
+        return mend_notes(task, least, dropped)
+
+    @contextmanager
+    def keep_stopped(
+        self, application_dir: Path, locations: Sequence[StoreLocation]
+    ) -> Iterator[None]:
+        """Hold `.lock`, as Kafka Streams does, once no database is open either."""
+        with hold_lock(application_dir / LOCK):
+            if held := held_locks(path for one in locations for path in _database_locks(one)):
+                raise StoreInUseError(
+                    f"an application has {min(held).parent} open",
+                    hint="stop the application first",
+                    path=str(min(held).parent),
+                )
+            yield
+
     def task_dir(self, target: Path, description: Description) -> Path:
         return task_target(target, description.store)
 
@@ -107,6 +144,22 @@ class KafkaStreamsLayout:
         self, task_dir: Path, restored: Sequence[Description], views: Sequence[StoreView]
     ) -> tuple[Note, ...]:
         return plan_notes(task_dir, restored, views, self._options.changelogs)
+
+    def presumed_changelogs(self, store: StoreId) -> tuple[ChangelogPartition, ...]:
+        """Return the configured topic, or the conventional one; none for a global store."""
+        partition = task_partition(store.task)
+        if partition is None or self._options.has_no_changelog(store.store):
+            return ()
+        topic = self._options.changelogs.get(store.store, conventional_topic(store))
+        return (ChangelogPartition(topic, partition),)
+
+    def offsets_by_database(
+        self, location: StoreLocation, view: StoreView, changelog: ChangelogPartition
+    ) -> Mapping[str, int | None]:
+        return offsets_by_database(location.store, read_families(view), changelog, self._options)
+
+    def open_replay(self, writer: StoreWriter, subject: ReplaySubject) -> StoreReplay:
+        return open_replay(writer, subject, self._options)
 
     @contextmanager
     def hold(self, target: Path, description: Description) -> Iterator[None]:
@@ -121,8 +174,11 @@ class KafkaStreamsLayout:
 
 
 def _lock_files(location: StoreLocation) -> list[Path]:
-    own = location.path / ROCKSDB_LOCK
-    return [application_dir(location) / LOCK, own, *location.path.glob(f"*/{ROCKSDB_LOCK}")]
+    return [application_dir(location) / LOCK, *_database_locks(location)]
+
+
+def _database_locks(location: StoreLocation) -> list[Path]:
+    return [location.path / ROCKSDB_LOCK, *location.path.glob(f"*/{ROCKSDB_LOCK}")]
 
 
 def _lowered(

@@ -83,6 +83,7 @@ class _TaskReader:
         self._layout = layout
         self._options = options
         self._fault: str | None = None
+        self._unreadable: list[str] = []
         lines = self._read(CHECKPOINT)
         self._has_file = lines is not None or self._fault is not None
         self._lines = lines or {}
@@ -110,6 +111,7 @@ class _TaskReader:
             task_dir=self._task_dir,
             has_offset_file=self._has_file,
             offset_file_fault=self._fault,
+            unreadable_files=tuple(self._unreadable),
             stores=stores,
             orphans=tuple(orphans),
             foreign_lines=tuple(foreign),
@@ -126,7 +128,8 @@ class _TaskReader:
         try:
             offsets = parse_checkpoint(content, path)
         except SourceDamagedError as error:
-            self._fault = error.message
+            self._fault = self._fault or error.message
+            self._unreadable.append(name)
             return None
         return applied(offsets, self.task)
 

@@ -1,0 +1,234 @@
+"""Make a state directory safe to start with, one task directory after the other.
+
+Each mended task is built beside the one in use and put into place as a whole, with the journal of a
+restore: a crash leaves the old one, the new one, or none, which is replayed whole.
+"""
+
+import os
+import shutil
+import stat
+from collections.abc import Mapping, Sequence
+from contextlib import ExitStack
+from pathlib import Path
+
+import msgspec
+
+from snapstore.errors import IntegrityError, UnsafePathError
+from snapstore.model.report import Noted
+from snapstore.model.state_facts import TaskFacts
+from snapstore.operations.fsck import FsckOptions, FsckPorts, examine, fsck
+from snapstore.operations.mend_plan import MendPlan, TaskMend, plan_mend
+from snapstore.operations.quarantine import keep_in_quarantine
+from snapstore.operations.restore_lock import work_lock
+from snapstore.operations.restore_names import lies_in
+from snapstore.operations.restore_plan import IMMUTABLE_SUFFIXES
+from snapstore.operations.restore_target import staging_folder, walk_files, work_folder
+from snapstore.operations.stage_files import (
+    FileWriter,
+    Permissions,
+    os_errors,
+    owner_for,
+    sync_tree,
+)
+from snapstore.operations.swap import Reached, recover, swap_in
+from snapstore.ports import FamilyNote, FileNote, Note, StoreBackend
+
+_WORK_FOLDERS = ("staging", "swaps", "replaced")
+
+
+class MendedTask(msgspec.Struct, frozen=True, kw_only=True):
+    """What was done to one task; ``quarantine`` is where its files were set aside, if any were."""
+
+    plan: TaskMend
+    quarantine: Path | None
+
+
+class MendReport(msgspec.Struct, frozen=True, kw_only=True):
+    """All that was done; ``plan`` is what was meant to be done, ``recovered`` are sentences."""
+
+    plan: MendPlan
+    tasks: tuple[MendedTask, ...] = ()
+    recovered: tuple[str, ...] = ()
+
+
+def mend(
+    state_dir: Path,
+    ports: FsckPorts,
+    options: FsckOptions,
+    *,
+    reached: Reached = lambda _: None,
+) -> MendReport:
+    """Mend what ``plan_mend`` plans, with the applications kept from starting.
+
+    A directory that needs nothing is not touched. A run that was cut short is finished or undone
+    first. Raises StoreInUseError when an application runs, RunInProgressError, NoSpaceError,
+    ConfigError when the directory cannot be written, and IntegrityError when a mended task does not
+    say what it should; the task at hand then is as it was.
+    """
+    report = fsck(state_dir, ports, options)
+    plan = plan_mend(report)
+    directories = ports.inspector.application_dirs(state_dir, options.application)
+    interrupted = {
+        name: folders
+        for name, directory in directories.items()
+        if (folders := _interrupted(directory))
+    }
+    names = sorted({task.facts.application for task in plan.tasks} | set(interrupted))
+    done: list[MendedTask] = []
+    recovered: list[str] = []
+    for name in names:
+        tasks = [task.facts for task in report.tasks if task.facts.application == name]
+        locations = [store.location for task in tasks for store in task.stores]
+        parents = {task.facts.task_dir.parent for task in plan.tasks} | set(
+            interrupted.get(name, ())
+        )
+        with ExitStack() as held:
+            held.enter_context(ports.inspector.keep_stopped(directories[name], locations))
+            for parent in sorted(parents):
+                held.enter_context(work_lock(work_folder(parent / "any"), _writer(parent, ports)))
+            for parent in sorted(parents):
+                recovered += recover(parent, reached=reached)
+            reached("held")
+            own = msgspec.structs.replace(options, application=name)
+            now = plan_mend(examine(state_dir, ports, own, running=frozenset()))
+            done += [_mend_task(task, ports, reached) for task in now.tasks]
+            for parent in sorted(parents):
+                _tidy(parent)
+    return MendReport(plan=plan, tasks=tuple(done), recovered=tuple(recovered))
+
+
+def _interrupted(application_dir: Path) -> list[Path]:
+    """Return the folders of tasks, of named topologies too, in which a swap was cut short."""
+    parents = [application_dir, *(path for path in application_dir.glob("__*__") if path.is_dir())]
+    return [
+        parent for parent in parents if any((work_folder(parent / "any") / "swaps").glob("*.json"))
+    ]
+
+
+def _mend_task(task: TaskMend, ports: FsckPorts, reached: Reached) -> MendedTask:
+    """Build the mended task directory, check it, and put it into place."""
+    task_dir = task.facts.task_dir
+    _require_no_links(task_dir)
+    writer = _writer(task_dir, ports)
+    staged = staging_folder(task_dir)
+    with os_errors(staged):
+        shutil.rmtree(staged, ignore_errors=True)
+    writer.make_folder(staged)
+    reached("staging made")
+    gone = [path for mend in task.stores for path in mend.paths]
+    _take_over(task_dir, staged, gone, writer)
+    reached("files taken over")
+    for note in _notes(task, ports):
+        _carry_out(note, staged, task.facts, ports.backends, writer)
+        reached("note written")
+    _check(staged, task, ports)
+    with os_errors(staged):
+        os.utime(staged)
+    sync_tree(staged)
+    reached("staging durable")
+    now = ports.clock()
+    reasons = [f"{mend.store}: {mend.reason}" for mend in task.stores if mend.paths]
+    quarantine = keep_in_quarantine(task_dir, gone, reasons, now, writer) if gone else None
+    reached("set aside")
+    swap_in(task_dir, writer=writer, now=now, keep_replaced=False, reached=reached)
+    return MendedTask(plan=task, quarantine=quarantine)
+
+
+def _require_no_links(task_dir: Path) -> None:
+    """A link would be replaced by what it points to, or lead elsewhere from the staged place."""
+    links = [path for path in (task_dir, *task_dir.rglob("*")) if path.is_symlink()]
+    if links:
+        raise UnsafePathError(
+            f"{links[0]} is a symbolic link, and a task with links in it is not mended",
+            hint="replace the link by what it points to while the application is stopped",
+            path=str(links[0]),
+        )
+
+
+def _take_over(task_dir: Path, staged: Path, gone: Sequence[str], writer: FileWriter) -> None:
+    """Link tables and copy everything else, but what is set aside."""
+    for folder in sorted(path for path in task_dir.rglob("*") if path.is_dir()):
+        name = str(folder.relative_to(task_dir))
+        if not any(lies_in(name, path) for path in gone):
+            writer.make_folder(staged / name)
+    for name, status in walk_files(task_dir):
+        if any(lies_in(name, path) for path in gone):
+            continue
+        if name.endswith(IMMUTABLE_SUFFIXES):
+            writer.link(task_dir / name, staged / name, status.st_mode)
+        else:
+            writer.copy(task_dir / name, staged / name, status.st_mode)
+
+
+def _notes(task: TaskMend, ports: FsckPorts) -> tuple[Note, ...]:
+    """Plan the notes; an offset file that is set aside as a whole needs none."""
+    least = {mend.store: mend.least for mend in task.stores if mend.action == "note_least"}
+    dropped = [mend.store for mend in task.stores if mend.action == "set_aside"]
+    lines = [line for mend in task.stores for line in mend.lines]
+    return ports.inspector.mend_notes(task.facts, least, [*dropped, *lines])
+
+
+def _carry_out(
+    note: Note,
+    staged: Path,
+    task: TaskFacts,
+    backends: Mapping[str, StoreBackend],
+    writer: FileWriter,
+) -> None:
+    match note:
+        case FileNote(name=name, content=None):
+            with os_errors(staged / name):
+                (staged / name).unlink(missing_ok=True)
+        case FileNote(name=name, content=bytes() as content):
+            mode = (task.task_dir / name).stat().st_mode
+            writer.write(staged / name, content, mode)
+        case FamilyNote(database=database, family=family, entries=entries):
+            (backend,) = {
+                store.location.backend
+                for store in task.stores
+                if any(each.name == database for each in store.databases)
+            }
+            backends[backend].write_entries(staged / database, family, entries)
+            for path in (staged / database).iterdir():
+                status = path.stat()
+                if status.st_nlink == 1:
+                    writer.adopt(path, status.st_mode)
+
+
+def _check(staged: Path, task: TaskMend, ports: FsckPorts) -> None:
+    """Raise IntegrityError unless every database of the staged stores notes the least offset."""
+    stores = {store.store: store for store in task.facts.stores}
+    for mend in task.stores:
+        if mend.action != "note_least":
+            continue
+        store = stores[mend.store]
+        backend = ports.backends[store.location.backend]
+        with backend.open_view(staged, store.location.root) as view:
+            found = ports.inspector.read_databases(store, [view])
+        for changelog, applied in mend.least.items():
+            noted = found.noted(changelog)
+            if (noted.applied_offset, noted.greatest) != (applied, applied):
+                raise IntegrityError(
+                    f"the mended databases of {mend.store} do not note offset {applied}",
+                    hint="the task was left as it was",
+                    store=str(mend.store),
+                    least=noted.applied_offset,
+                    greatest=noted.greatest,
+                )
+
+
+def _writer(path: Path, ports: FsckPorts) -> FileWriter:
+    """Make files as they are in the task: with their modes, and the owner of its directory."""
+    permissions = Permissions(
+        file_mode=0o777, dir_mode=stat.S_IMODE(path.stat().st_mode), owner=owner_for(path)
+    )
+    return FileWriter(permissions, lambda text: ports.listener(Noted(message=text)))
+
+
+def _tidy(parent: Path) -> None:
+    """Remove the folders of the work that are empty; a restore's unfinished work stays."""
+    for name in _WORK_FOLDERS:
+        folder = work_folder(parent / "any") / name
+        if folder.exists() and not any(folder.iterdir()):
+            with os_errors(folder):
+                folder.rmdir()

@@ -1,0 +1,281 @@
+"""A directory that would lose rows is made safe; one that would not is not touched."""
+
+import os
+import shutil
+from collections.abc import Mapping
+from datetime import UTC, datetime
+from pathlib import Path
+
+import pytest
+
+from snapstore.errors import StoreInUseError, UnsafePathError
+from snapstore.operations.fsck import FsckOptions, fsck
+from snapstore.operations.mend import MendReport, mend
+from snapstore.operations.mend_plan import MendPlan, plan_mend
+from tests.support.crash import kill_at, points_of
+from tests.support.fixtures import unpack
+from tests.support.mend_lab import DAY_MS, mend_all, ports, uneven_state
+from tests.support.restore_lab import contents, tree
+from tests.support.rocksdb import raw_contents
+from tests.support.state_dirs import holding_locks, write_checkpoint
+from tests.support.streams_store import (
+    APPLICATION,
+    topic,
+)
+
+WORK = ".snapstore"
+
+
+@pytest.fixture
+def state_dir(tmp_path: Path) -> Path:
+    return uneven_state(tmp_path / "state")
+
+
+def run(state_dir: Path, options: FsckOptions | None = None) -> MendReport:
+    return mend(state_dir, ports(), options or FsckOptions())
+
+
+def plan(state_dir: Path, options: FsckOptions | None = None) -> MendPlan:
+    return plan_mend(fsck(state_dir, ports(), options or FsckOptions()))
+
+
+def kinds(state_dir: Path) -> dict[str, str]:
+    report = fsck(state_dir, ports(), FsckOptions())
+    return {f"{each.store.task}/{each.store.store}": each.kind for each in report.verdicts}
+
+
+def offsets(folder: Path, scratch: Path) -> dict[bytes, int]:
+    """What the family `offsets` of one database holds, read without snapstore."""
+    family = raw_contents(folder, scratch)["offsets"]
+    return {
+        key: int.from_bytes(value, "big", signed=True)
+        for key, value in family.items()
+        if key != b"status"
+    }
+
+
+def rows(state_dir: Path, scratch: Path) -> Mapping[str, object]:
+    """All pairs of all databases but their offsets."""
+    return {
+        name: {family: pairs for family, pairs in found.items() if family != "offsets"}  # type: ignore[attr-defined]
+        for name, found in contents(state_dir, scratch).items()
+    }
+
+
+def segment(state_dir: Path, day: int, task: str = "0_0") -> Path:
+    return state_dir / APPLICATION / task / "window" / f"window.{day * DAY_MS}"
+
+
+def test_the_least_offset_is_flushed_into_every_segment(state_dir: Path, tmp_path: Path) -> None:
+    before = rows(state_dir, tmp_path / "before")
+    tables = {path.name for path in segment(state_dir, 2).glob("*.sst")}
+    assert kinds(state_dir)["0_0/window"] == "loses_rows"
+
+    report = run(state_dir)
+
+    (task,) = report.tasks
+    (store,) = task.plan.stores
+    assert (store.action, store.least) == (
+        "note_least",
+        {next(iter(store.least)): 40},
+    )
+    assert task.quarantine is None
+    for day in (1, 2, 3):
+        noted = offsets(segment(state_dir, day), tmp_path / f"day-{day}")
+        assert noted == {f"{topic('window')}-0".encode(): 40}
+    assert rows(state_dir, tmp_path / "after") == before
+    assert tables <= {path.name for path in segment(state_dir, 2).glob("*.sst")}
+    assert kinds(state_dir)["0_0/window"] == "clean"
+    assert not (state_dir / APPLICATION / WORK).exists()
+
+
+def test_mending_twice_changes_nothing_more(state_dir: Path) -> None:
+    run(state_dir)
+    after = tree(state_dir)
+    assert run(state_dir).tasks == ()
+    assert tree(state_dir) == after
+
+
+def test_a_healthy_directory_is_not_touched(tmp_path: Path) -> None:
+    unpack("ks440-alos", tmp_path)
+    before = tree(tmp_path)
+    times = {path: path.stat().st_mtime_ns for path in tmp_path.rglob("*")}
+    assert run(tmp_path).tasks == ()
+    assert tree(tmp_path) == before
+    assert {path: path.stat().st_mtime_ns for path in tmp_path.rglob("*")} == times
+
+
+def test_other_tasks_keep_their_directories(state_dir: Path) -> None:
+    healthy = state_dir / APPLICATION / "0_1"
+    inode = healthy.stat().st_ino
+    run(state_dir)
+    assert healthy.stat().st_ino == inode
+
+
+def test_planning_writes_nothing(state_dir: Path) -> None:
+    before = tree(state_dir)
+    planned = plan(state_dir)
+    assert [task.facts.task for task in planned.tasks] == ["0_0"]
+    assert "the least offset 40 is noted in all 3 databases" in planned.tasks[0].stores[0].effect
+    assert tree(state_dir) == before
+
+
+def test_a_store_with_a_segment_never_flushed_is_set_aside_and_can_be_brought_back(
+    state_dir: Path, tmp_path: Path
+) -> None:
+    segment(state_dir, 4).mkdir()
+    window = state_dir / APPLICATION / "0_0" / "window"
+    before = contents(window, tmp_path / "before")
+    write_checkpoint(
+        state_dir / APPLICATION / "0_0", f"{topic('window')} 0 30", f"{topic('counts')} 0 99"
+    )
+
+    (task,) = run(state_dir).tasks
+
+    assert [mend.action for mend in task.plan.stores] == ["set_aside"]
+    assert not window.exists()
+    assert task.quarantine is not None
+    assert task.quarantine.is_relative_to(state_dir / APPLICATION / WORK / "quarantine")
+    shutil.copytree(task.quarantine / "0_0" / "window", tmp_path / "kept")
+    assert contents(tmp_path / "kept", tmp_path / "raw") == before
+    assert (tmp_path / "kept" / f"window.{4 * DAY_MS}").is_dir()
+    readme = (task.quarantine / "README.txt").read_text()
+    assert f"cp -a {task.quarantine / '0_0'}/. {state_dir / APPLICATION / '0_0'}/" in readme
+    assert "never noted an offset" in readme
+    checkpoint = (state_dir / APPLICATION / "0_0" / ".checkpoint").read_text()
+    assert topic("window") not in checkpoint
+    assert topic("counts") in checkpoint
+    assert kinds(state_dir) == {"0_0/counts": "clean", "0_1/counts": "clean", "0_1/window": "clean"}
+
+    shutil.copytree(task.quarantine / "0_0", state_dir / APPLICATION / "0_0", dirs_exist_ok=True)
+    assert contents(window, tmp_path / "back") == before
+
+
+def test_a_line_without_files_is_removed_and_others_stay(state_dir: Path) -> None:
+    task_dir = state_dir / APPLICATION / "0_1"
+    write_checkpoint(task_dir, f"{topic('gone')} 1 7", f"{topic('counts')} 1 99")
+    run(state_dir, FsckOptions(tasks=("0_1",)))
+    assert (task_dir / ".checkpoint").read_text() == f"0\n1\n{topic('counts')} 1 99\n"
+    assert kinds(state_dir)["0_1/counts"] == "clean"
+
+
+def test_the_last_line_takes_the_file_along(state_dir: Path) -> None:
+    task_dir = state_dir / APPLICATION / "0_1"
+    write_checkpoint(task_dir, f"{topic('gone')} 1 7")
+    run(state_dir, FsckOptions(tasks=("0_1",)))
+    assert not (task_dir / ".checkpoint").exists()
+
+
+def test_a_line_above_its_segments_is_lowered_into_them(state_dir: Path, tmp_path: Path) -> None:
+    task_dir = state_dir / APPLICATION / "0_0"
+    write_checkpoint(task_dir, f"{topic('window')} 0 80")
+    run(state_dir)
+    assert not (task_dir / ".checkpoint").exists()
+    noted = offsets(segment(state_dir, 3), tmp_path / "raw")
+    assert noted == {f"{topic('window')}-0".encode(): 40}
+
+
+def test_an_offset_file_of_a_custom_store_without_files_is_removed(state_dir: Path) -> None:
+    task_dir = state_dir / APPLICATION / "0_1"
+    write_checkpoint(task_dir, f"{topic('mine')} 1 7", name=".checkpoint_mine")
+    assert kinds(state_dir)["0_1/mine"] == "loses_rows"
+    run(state_dir, FsckOptions(tasks=("0_1",)))
+    assert not (task_dir / ".checkpoint_mine").exists()
+
+
+def test_a_damaged_store_is_set_aside(state_dir: Path) -> None:
+    (state_dir / APPLICATION / "0_1" / "rocksdb" / "counts" / "CURRENT").write_text("x")
+    (task,) = run(state_dir, FsckOptions(tasks=("0_1",))).tasks
+    assert [mend.action for mend in task.plan.stores] == ["set_aside"]
+    assert kinds(state_dir) == {
+        "0_0/counts": "clean",
+        "0_0/window": "loses_rows",
+        "0_1/window": "clean",
+    }
+
+
+def test_a_stranger_is_set_aside_and_its_store_stays(state_dir: Path) -> None:
+    stranger = state_dir / APPLICATION / "0_1" / "window" / "notes.txt"
+    stranger.write_text("mine")
+    (task,) = run(state_dir, FsckOptions(tasks=("0_1",))).tasks
+    assert task.quarantine is not None
+    assert (task.quarantine / "0_1" / "window" / "notes.txt").read_text() == "mine"
+    assert not stranger.exists()
+    assert kinds(state_dir)["0_1/window"] == "clean"
+
+
+def test_an_offset_file_that_cannot_be_read_is_set_aside(tmp_path: Path) -> None:
+    home = unpack("ks400-eos", tmp_path)
+    (home / "0_0" / ".checkpoint").write_text("1\n0\n")
+    (task,) = run(tmp_path).tasks
+    assert task.quarantine is not None
+    assert (task.quarantine / "0_0" / ".checkpoint").read_text() == "1\n0\n"
+    assert not (home / "0_0" / ".checkpoint").exists()
+    report = fsck(tmp_path, ports(), FsckOptions(tasks=("0_0",)))
+    assert {verdict.kind for verdict in report.verdicts} == {"wipes"}
+
+
+def test_the_real_hot_copy_is_mended(tmp_path: Path) -> None:
+    unpack("ks440-alos-hot", tmp_path)
+    report = run(tmp_path)
+    assert {mend.action for task in report.tasks for mend in task.plan.stores} == {"set_aside"}
+    assert set(kinds(tmp_path).values()) <= {"clean", "replays"}
+
+
+def test_a_running_application_is_refused_and_nothing_is_written(state_dir: Path) -> None:
+    lock = state_dir / APPLICATION / ".lock"
+    lock.touch()
+    before = tree(state_dir)
+    with holding_locks([lock]), pytest.raises(StoreInUseError):
+        run(state_dir)
+    assert tree(state_dir) == before
+
+
+def test_a_database_that_somebody_has_open_is_refused(state_dir: Path) -> None:
+    lock = segment(state_dir, 1) / "LOCK"
+    lock.touch()
+    with holding_locks([lock]), pytest.raises(StoreInUseError):
+        run(state_dir)
+    assert kinds(state_dir)["0_0/window"] == "loses_rows"
+
+
+def test_a_task_with_links_in_it_is_refused_by_name(state_dir: Path, tmp_path: Path) -> None:
+    store = state_dir / APPLICATION / "0_0" / "rocksdb" / "counts"
+    shutil.move(store, tmp_path / "elsewhere")
+    store.symlink_to(tmp_path / "elsewhere")
+    with pytest.raises(UnsafePathError, match="counts is a symbolic link"):
+        run(state_dir)
+
+
+def test_modes_and_times_stay_but_that_of_the_task(state_dir: Path) -> None:
+    task_dir = state_dir / APPLICATION / "0_0"
+    task_dir.chmod(0o750)
+    os.utime(task_dir, (1, 1))
+    table = next(segment(state_dir, 1).glob("*.sst"))
+    table.chmod(0o644)
+    run(state_dir)
+    assert task_dir.stat().st_mode & 0o777 == 0o750
+    assert table.stat().st_mode & 0o777 == 0o644
+    # The application removes task directories that it has not used for long, by their time.
+    assert task_dir.stat().st_mtime > datetime.now(UTC).timestamp() - 600
+
+
+@pytest.mark.slow
+def test_a_kill_at_any_point_leaves_a_directory_that_can_be_mended(
+    state_dir: Path, tmp_path: Path
+) -> None:
+    expected = rows(state_dir, tmp_path / "expected")
+    trial = tmp_path / "trial"
+    shutil.copytree(state_dir, trial)
+    points = points_of(mend_all, {"state_dir": str(trial)})
+    assert {name for name, _ in points} >= {"staging made", "journal written", "journal removed"}
+    for number, (point, occurrence) in enumerate(points):
+        victim = tmp_path / f"victim-{number}"
+        shutil.copytree(state_dir, victim)
+        kill_at(mend_all, {"state_dir": str(victim)}, point, occurrence)
+        run(victim)
+        found = set(kinds(victim).values())
+        assert found == {"clean"}, (point, found)
+        assert rows(victim, tmp_path / f"raw-{number}") == expected, point
+        left = [path.name for path in (victim / APPLICATION / WORK).rglob("*") if path.is_file()]
+        assert set(left) <= {"lock"}, (point, left)
