@@ -316,4 +316,3 @@ class PartialFailureError(SnapstoreError):
     """Some items failed, the others are done; carries the report."""
 
     code = "partial_failure"
-
