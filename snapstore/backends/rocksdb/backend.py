@@ -4,7 +4,7 @@ import random
 import tempfile
 import time
 from collections.abc import Callable, Iterator, Mapping
-from contextlib import ExitStack, contextmanager
+from contextlib import ExitStack, closing, contextmanager
 from pathlib import Path
 from typing import ClassVar
 
@@ -12,6 +12,7 @@ from snapstore.backends.rocksdb.capture import RocksDBCapture, capture_store
 from snapstore.backends.rocksdb.options import RocksDBOptions
 from snapstore.backends.rocksdb.quiescent import open_store
 from snapstore.backends.rocksdb.view import RocksDBView
+from snapstore.backends.rocksdb.writer import RocksDBWriter
 from snapstore.backends.rocksdb.writing import write_family
 from snapstore.errors import CaptureError
 from snapstore.model.store import StoreLocation
@@ -68,6 +69,15 @@ class RocksDBBackend:
         as it is, byte for byte.
         """
         write_family(database, family, entries)
+
+    @contextmanager
+    def open_writer(self, task_dir: Path, root: str) -> Iterator[RocksDBWriter]:
+        """Open a store of snapstore's own, or one that its application is kept from, for writing.
+
+        Leaving makes what was written durable. Raises CaptureError or NoSpaceError.
+        """
+        with closing(RocksDBWriter(task_dir, root)) as writer:
+            yield writer
 
     def _pause(self, seconds: float) -> None:
         self._sleep(seconds * (0.5 + self._draw()))

@@ -2,7 +2,8 @@
 
 import errno
 import os
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from pathlib import Path
 
 from rocksdict import DBCompactionStyle, Options, Rdict, WriteOptions
@@ -25,9 +26,17 @@ def write_family(database: Path, family: str, entries: Mapping[bytes, bytes | No
     because an application has it open.
     """
     before = set(list_names(database))
+    with write_failures(database, family=family):
+        _write(database, family, entries)
+    settle(database, before)
+
+
+@contextmanager
+def write_failures(database: Path, **facts: str) -> Iterator[None]:
+    """Turn what RocksDB refuses into NoSpaceError or CaptureError."""
     try:
         with rocksdb_failures():
-            _write(database, family, entries)
+            yield
     except RocksDBError as failure:
         if _DISK_FULL in failure.reason:
             raise NoSpaceError(
@@ -36,9 +45,8 @@ def write_family(database: Path, family: str, entries: Mapping[bytes, bytes | No
                 path=str(database),
             ) from failure
         raise CaptureError(
-            f"{database} cannot be written: {failure.reason}", path=str(database), family=family
+            f"{database} cannot be written: {failure.reason}", path=str(database), **facts
         ) from failure
-    _settle(database, before)
 
 
 def _write(database: Path, family: str, entries: Mapping[bytes, bytes | None]) -> None:
@@ -81,8 +89,8 @@ def _options() -> Options:
     return options
 
 
-def _settle(database: Path, before: set[str]) -> None:
-    """Remove what opening left and no database needs; flush the rest to the disk."""
+def settle(database: Path, before: set[str]) -> None:
+    """After closing: remove what opening left and no database needs; flush the rest to the disk."""
     for name in sorted(set(list_names(database)) - before):
         path = database / name
         if name in _BOOKKEEPING or (names.is_log(name) and path.stat().st_size == 0):

@@ -3,7 +3,7 @@
 from collections.abc import Mapping
 
 from snapstore.layouts.kafka_streams.family import FAMILY, FamilyContent, read_family
-from snapstore.layouts.kafka_streams.names import task_partition
+from snapstore.layouts.kafka_streams.names import GLOBAL, task_partition
 from snapstore.layouts.kafka_streams.noted import known_positions
 from snapstore.layouts.kafka_streams.options import KafkaStreamsOptions, contradiction
 from snapstore.layouts.kafka_streams.refusals import (
@@ -64,6 +64,31 @@ def family_positions(
             return _without_offsets(store, families, running=running)
         topic = topics[0]
     return known_positions(store, topic, _least(store, topic, families))
+
+
+def offsets_by_database(
+    store: StoreId,
+    families: Families | None,
+    changelog: ChangelogPartition,
+    options: KafkaStreamsOptions,
+) -> dict[str, int | None]:
+    """Return what each database has applied itself; empty where none keeps offsets.
+
+    Raises ExactlyOnceHotError for databases that were open, unless the application is known to be
+    at-least-once: under exactly-once they may hold writes that abort, and an older offset.
+    """
+    if families is None:
+        return {}
+    marked = any(content.status == "open" for content in families.values())
+    if marked and options.guarantee != "at_least_once":
+        raise exactly_once(
+            store,
+            "it was not closed cleanly, and nothing says that the application is at-least-once "
+            "(configure state.guarantee if it is)",
+        )
+    ahead = 1 if store.task == GLOBAL else 0
+    offsets = {name: content.offsets.get(changelog) for name, content in families.items()}
+    return {name: None if at is None else at - ahead for name, at in offsets.items()}
 
 
 def foreign_partitions(store: StoreId, families: Families) -> tuple[ChangelogPartition, ...]:

@@ -51,6 +51,12 @@ def offset_entry(changelog: ChangelogPartition, offset: int) -> tuple[bytes, byt
     return key, offset.to_bytes(8, "big", signed=True)
 
 
+def status_entry(status: Status) -> tuple[bytes, bytes]:
+    """Return the key and the value that mark a store as open or closed."""
+    number = next(number for number, name in _STATUS.items() if name == status)
+    return b"status", number.to_bytes(8, "big", signed=True)
+
+
 def _changelog(key: bytes) -> ChangelogPartition | None:
     if key in _NO_OFFSETS:
         return None

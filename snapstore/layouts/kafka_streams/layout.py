@@ -8,9 +8,19 @@ from typing import ClassVar
 from snapstore.errors import StoreInUseError
 from snapstore.layouts.kafka_streams.checkpoint import Offsets, parse_checkpoint
 from snapstore.layouts.kafka_streams.discover import applications_in, discover
-from snapstore.layouts.kafka_streams.families import family_positions, read_families
+from snapstore.layouts.kafka_streams.families import (
+    family_positions,
+    offsets_by_database,
+    read_families,
+)
 from snapstore.layouts.kafka_streams.mend_notes import mend_notes
-from snapstore.layouts.kafka_streams.names import GLOBAL, LOCK, application_dir
+from snapstore.layouts.kafka_streams.names import (
+    GLOBAL,
+    LOCK,
+    application_dir,
+    conventional_topic,
+    task_partition,
+)
 from snapstore.layouts.kafka_streams.noted import (
     noted_positions,
     offset_file,
@@ -28,7 +38,6 @@ from snapstore.layouts.kafka_streams.target import (
 from snapstore.layouts.kafka_streams.task_facts import read_databases, read_tasks
 from snapstore.layouts.kafka_streams.tasks import read_task
 from snapstore.layouts.locks import held_locks, hold_lock
-from snapstore.model.identity import ChangelogPartition, StoreId
 from snapstore.model.identity import ChangelogPartition, StoreId
 from snapstore.model.snapshot import Description
 from snapstore.model.state_facts import OrphanLine, StoreFacts, TaskFacts

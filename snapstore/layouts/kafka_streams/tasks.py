@@ -31,6 +31,7 @@ from snapstore.model.store import StoreLocation
 KEY_VALUE = "key-value"
 SEGMENTED = "segmented"
 CUSTOM = "custom"
+IN_MEMORY = "in-memory"
 
 _EMPTY = "an empty folder: nothing to take"
 

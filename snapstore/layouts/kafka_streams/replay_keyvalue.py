@@ -1,0 +1,34 @@
+"""Apply records to a key-value store: one database, each record one put or delete."""
+
+from collections.abc import Sequence
+
+from snapstore.layouts.kafka_streams.replay_databases import Databases
+from snapstore.model.changelog import ChangelogRecord
+from snapstore.model.records import FAMILIES, StoreFormat, older_families, value_converter
+
+
+class KeyValueReplay:
+    """Implements StoreReplay."""
+
+    def __init__(
+        self, databases: Databases, root: str, form: StoreFormat, families: Sequence[str]
+    ) -> None:
+        self._databases = databases
+        self._root = root
+        self._family = FAMILIES[form]
+        self._older = older_families(form, frozenset(families))
+        self._families = families
+        self._convert = value_converter(form)
+
+    def apply(self, records: Sequence[ChangelogRecord], reached: int) -> None:
+        databases, root = self._databases, self._root
+        if root not in databases.applied:
+            databases.create(root, self._families)
+        convert = self._convert
+        pairs = [
+            (record.key, convert(record))
+            for record in databases.fresh(root, records)
+            if record.key is not None
+        ]
+        gone = [(key, None) for key, _ in pairs] if self._older else []
+        databases.write(root, {**dict.fromkeys(self._older, gone), self._family: pairs}, reached)
