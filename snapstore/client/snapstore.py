@@ -4,23 +4,31 @@ import builtins
 import secrets
 import socket
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from contextlib import ExitStack, contextmanager
+from contextlib import AbstractContextManager, ExitStack, contextmanager
 from datetime import datetime
 from pathlib import Path
 from types import TracebackType
 from typing import Literal, Self, overload
 
 from snapstore import __version__
-from snapstore.client.catalog import CatalogVerbs, utc_now
+from snapstore.client.catalog import utc_now
 from snapstore.client.owner import permissions
-from snapstore.client.parts import ConfiguredBackends, configured_layout, state_dir
+from snapstore.client.parts import (
+    ConfiguredBackends,
+    configured_changelog,
+    configured_layout,
+    state_dir,
+)
 from snapstore.client.requests import requests_for_refs, requests_for_stores
+from snapstore.client.upkeep import UpkeepVerbs
 from snapstore.config import Config
 from snapstore.errors import ConfigError, IntegrityError, SnapshotNotFoundError
 from snapstore.model.report import Event
+from snapstore.model.resume import Overrides
 from snapstore.operations.diff import SnapshotDiff, diff
 from snapstore.operations.discover import DiscoverReport, discover
 from snapstore.operations.restore import RestoreOptions, RestorePorts, plan_restore, restore
+from snapstore.operations.restore_check import checking
 from snapstore.operations.restore_choice import Request
 from snapstore.operations.restore_plan import RestorePlan
 from snapstore.operations.restore_report import RestoreReport
@@ -31,7 +39,7 @@ from snapstore.operations.snapshot_report import SnapshotReport
 from snapstore.operations.snapshot_store import RunFacts
 from snapstore.operations.verify import VerifyOptions, verify
 from snapstore.operations.verify_report import VerifyReport
-from snapstore.ports import Clock, Listener
+from snapstore.ports import Changelog, Clock, Listener
 from snapstore.registry import Registry
 from snapstore.repository import HashCache, Repository
 
@@ -41,7 +49,7 @@ def _nobody(event: Event) -> None:
     del event
 
 
-class Snapstore(CatalogVerbs):
+class Snapstore(UpkeepVerbs):
     """An open repository; a context manager. Its verbs are those of the command line.
 
     Safe to use from one thread at a time; each verb uses several of its own.
@@ -55,8 +63,7 @@ class Snapstore(CatalogVerbs):
         registry: Registry | None = None,
         clock: Clock = utc_now,
     ) -> None:
-        super().__init__(repository, clock)
-        self.config = config
+        super().__init__(config, repository, clock)
         self.registry = registry or Registry()
 
     def __enter__(self) -> Self:
@@ -167,7 +174,7 @@ class Snapstore(CatalogVerbs):
             limit_rate_bytes_per_s=self.config.transfer.limit_rate,
             skip_unchanged=skip_unchanged,
         )
-        with self._run_locks(plan, now):
+        with self._run_locks(plan, now), self._changelog() as changelog:
             return take_snapshots(
                 plan,
                 self.repository,
@@ -178,6 +185,7 @@ class Snapstore(CatalogVerbs):
                 clock=self.clock,
                 listener=listener,
                 cache=HashCache(self._own_cache / "hashes"),
+                changelog=changelog,
             )
 
     @overload
@@ -192,6 +200,7 @@ class Snapstore(CatalogVerbs):
         replace: bool = False,
         keep_replaced: bool = False,
         allow_unchecked_changelog: bool = False,
+        allow_missed_tombstones: bool = False,
         missing_ok: bool = False,
         listener: Listener = _nobody,
         dry_run: Literal[False] = False,
@@ -209,6 +218,7 @@ class Snapstore(CatalogVerbs):
         replace: bool = False,
         keep_replaced: bool = False,
         allow_unchecked_changelog: bool = False,
+        allow_missed_tombstones: bool = False,
         missing_ok: bool = False,
         listener: Listener = _nobody,
         dry_run: Literal[True],
@@ -225,6 +235,7 @@ class Snapstore(CatalogVerbs):
         replace: bool = False,
         keep_replaced: bool = False,
         allow_unchecked_changelog: bool = False,
+        allow_missed_tombstones: bool = False,
         missing_ok: bool = False,
         listener: Listener = _nobody,
         dry_run: bool = False,
@@ -232,7 +243,8 @@ class Snapstore(CatalogVerbs):
         """Bring stores back below a state directory: those named by ``refs``, or of an application.
 
         With ``missing_ok`` an empty report tells that there is no snapshot; that the repository
-        could not be read is an error all the same. With ``dry_run`` the plan is returned. Raises
+        could not be read is an error all the same. With Kafka configured, a snapshot is used only
+        if its fence still holds. With ``dry_run`` the plan is returned. Raises
         SnapshotNotFoundError, PartialFailureError with the fact ``report``, and what
         ``operations.restore`` names.
         """
@@ -244,13 +256,9 @@ class Snapstore(CatalogVerbs):
             return RestoreReport(
                 target=place, stores=(), kept_stores=(), replaced=(), failed=(), notes=()
             )
-        ports = RestorePorts(
-            repository=self.repository,
-            layout=configured_layout(self.config, self.registry, self._layout_of(requests)),
-            backends=ConfiguredBackends(self.config, self.registry),
-            check=None,
-            clock=self.clock,
-            listener=listener,
+        overrides = Overrides(
+            allow_unchecked_changelog=allow_unchecked_changelog,
+            allow_missed_tombstones=allow_missed_tombstones,
         )
         options = RestoreOptions(
             replace=replace,
@@ -260,9 +268,19 @@ class Snapstore(CatalogVerbs):
             parallel=self.config.transfer.parallel,
             limit_bytes_per_second=self.config.transfer.limit_rate,
         )
-        if dry_run:
-            return plan_restore(requests, place, ports, options)
-        return restore(requests, place, ports, options)
+        with self._changelog() as changelog:
+            check = None if changelog is None else checking(changelog, self.clock, overrides)
+            ports = RestorePorts(
+                repository=self.repository,
+                layout=configured_layout(self.config, self.registry, self._layout_of(requests)),
+                backends=ConfiguredBackends(self.config, self.registry),
+                check=check,
+                clock=self.clock,
+                listener=listener,
+            )
+            if dry_run:
+                return plan_restore(requests, place, ports, options)
+            return restore(requests, place, ports, options)
 
     def verify(
         self,
@@ -337,6 +355,9 @@ class Snapstore(CatalogVerbs):
             return self.load(requests[0].candidates[0]).description.layout
         except IntegrityError:
             return None
+
+    def _changelog(self) -> AbstractContextManager[Changelog | None]:
+        return configured_changelog(self.config, self.registry)
 
     @property
     def _own_cache(self) -> Path:

@@ -2,7 +2,7 @@
 
 import threading
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from datetime import datetime, timedelta
 
@@ -11,12 +11,13 @@ import msgspec
 from snapstore.model.report import Event, Noted
 from snapstore.operations.discover import backend_of
 from snapstore.operations.rate_limit import RateLimit
+from snapstore.operations.snapshot_fence import UNFENCED, Fencer
 from snapstore.operations.snapshot_plan import SnapshotPlan
-from snapstore.operations.snapshot_report import SnapshotReport
+from snapstore.operations.snapshot_report import SnapshotReport, StoreOutcome
 from snapstore.operations.snapshot_store import RunFacts, StoreSnapshotter
 from snapstore.operations.stopping import Stop
 from snapstore.operations.upload import Uploader
-from snapstore.ports import Clock, Layout, Listener, StoreBackend
+from snapstore.ports import Changelog, Clock, Layout, Listener, StoreBackend
 from snapstore.repository import HashCache, Repository
 
 
@@ -46,12 +47,14 @@ def take_snapshots(
     clock: Clock,
     listener: Listener,
     cache: HashCache | None,
+    changelog: Changelog | None = None,
 ) -> SnapshotReport:
     """Carry a plan out. One store that fails stops no other; its outcome carries the error.
 
     An interrupt (KeyboardInterrupt, or any error that is no SnapstoreError) stops all threads and
     is raised; what was published before stays, nothing is half-published. ``listener`` is called
-    from several threads, one at a time. Raises what opening the run's list of condemned blobs
+    from several threads, one at a time. ``changelog`` is None where Kafka is not configured: the
+    snapshots then have no fence. Raises what opening the run's list of condemned blobs
     raises.
     """
     stop = Stop()
@@ -72,6 +75,7 @@ def take_snapshots(
             Uploader(transfers, blobs, cache=cache, limit=limit, clock=clock),
             layout,
             facts,
+            fencer=None if changelog is None else Fencer(changelog, repository.catalog, clock),
             skip_unchanged=options.skip_unchanged,
             attempts=options.attempts,
             clock=clock,
@@ -89,7 +93,14 @@ def take_snapshots(
                 future.cancel()
             raise
     _save(cache, tell)
-    return SnapshotReport(run=facts.run, outcomes=outcomes, notes=plan.notes)
+    notes = plan.notes if changelog is not None else (*plan.notes, *_on_missing_fences(outcomes))
+    return SnapshotReport(run=facts.run, outcomes=outcomes, notes=notes)
+
+
+def _on_missing_fences(outcomes: Sequence[StoreOutcome]) -> Iterator[str]:
+    taken = [each.snapshot.description for each in outcomes if each.snapshot is not None]
+    if any(description.positions for description in taken):
+        yield UNFENCED
 
 
 def _one_at_a_time(listener: Listener) -> Listener:

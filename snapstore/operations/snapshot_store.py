@@ -1,7 +1,7 @@
 """Take one snapshot of one store: capture, blobs, manifest, entry."""
 
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from contextlib import closing
 
 import msgspec
@@ -14,7 +14,8 @@ from snapstore.errors import (
     StoreChangedError,
     StoreNotFoundError,
 )
-from snapstore.model.identity import StoreId
+from snapstore.model.changelog import PartitionState
+from snapstore.model.identity import ChangelogPartition, StoreId
 from snapstore.model.listing import ListedSnapshot
 from snapstore.model.report import Advanced, Noted, StoreFinished, StoreStarted
 from snapstore.model.snapshot import (
@@ -25,7 +26,7 @@ from snapstore.model.snapshot import (
     Position,
     Snapshot,
 )
-from snapstore.model.store import StoreLocation
+from snapstore.model.store import ChangelogPosition, StoreLocation
 from snapstore.operations.hold import (
     HeldOffsets,
     HeldStore,
@@ -33,6 +34,7 @@ from snapstore.operations.hold import (
     held_store,
     retrying,
 )
+from snapstore.operations.snapshot_fence import Fencer, presumed_changelogs
 from snapstore.operations.snapshot_report import Status, StoreOutcome, describe
 from snapstore.operations.stopping import Stop
 from snapstore.operations.upload import StoredFile, Uploader
@@ -67,7 +69,8 @@ class Previous(msgspec.Struct, frozen=True, kw_only=True):
 class StoreSnapshotter:
     """Takes the stores of one run, one call for each; safe for several threads.
 
-    ``deadline_passed`` says whether the run has taken longer than the repository allows.
+    ``fencer`` is None where Kafka is not configured. ``deadline_passed`` says whether the run has
+    taken longer than the repository allows.
     """
 
     def __init__(
@@ -77,6 +80,7 @@ class StoreSnapshotter:
         layout: Layout,
         facts: RunFacts,
         *,
+        fencer: Fencer | None,
         skip_unchanged: bool,
         attempts: int,
         clock: Clock,
@@ -88,6 +92,7 @@ class StoreSnapshotter:
         self._uploader = uploader
         self._layout = layout
         self._facts = facts
+        self._fencer = fencer
         self._skip_unchanged = skip_unchanged
         self._attempts = attempts
         self._clock = clock
@@ -132,9 +137,10 @@ class StoreSnapshotter:
         self, location: StoreLocation, backend: StoreBackend, *, first: bool
     ) -> StoreOutcome:
         previous = self._previous(location.store)
+        before = self._look_at_changelogs(location, previous)
         with held_store(location, self._layout, backend, self._clock) as held:
             offsets = held_offsets(location, self._layout, held)
-            description = self._describe(location, held, offsets)
+            description = self._describe(location, held, self._fenced(location, offsets, before))
             files = self._send(location, held, previous, trust_cache=first)
         entries = tuple(sorted((file.entry for file in files), key=lambda entry: entry.name))
         same = previous is not None and _same(previous.manifest, description, entries)
@@ -157,8 +163,30 @@ class StoreSnapshotter:
             return None
         return Previous(listed=listed, manifest=manifest)
 
+    def _look_at_changelogs(
+        self, location: StoreLocation, previous: Previous | None
+    ) -> Mapping[ChangelogPartition, PartitionState]:
+        """Describe the changelogs that the store seems to have, before its files are held."""
+        if self._fencer is None:
+            return {}
+        changelogs = set(presumed_changelogs(self._layout, location.store))
+        if previous is not None:
+            positions = previous.manifest.description.positions
+            changelogs = {each.position.changelog for each in positions} or changelogs
+        return self._fencer.before(sorted(changelogs))
+
+    def _fenced(
+        self,
+        location: StoreLocation,
+        offsets: HeldOffsets,
+        before: Mapping[ChangelogPartition, PartitionState],
+    ) -> tuple[Position, ...]:
+        if self._fencer is None:
+            return tuple(Position(position=position) for position in offsets.positions)
+        return self._fencer.take(location.store, offsets.positions, before)
+
     def _describe(
-        self, location: StoreLocation, held: HeldStore, offsets: HeldOffsets
+        self, location: StoreLocation, held: HeldStore, positions: tuple[Position, ...]
     ) -> Description:
         return Description(
             store=location.store,
@@ -168,7 +196,7 @@ class StoreSnapshotter:
             generation=location.generation,
             root=location.root,
             databases=held.capture.view.databases,
-            positions=tuple(Position(position=position) for position in offsets.positions),
+            positions=positions,
             captured_at=held.began_at,
             source="running" if held.running else "closed",
             instance=self._facts.instance,
@@ -283,6 +311,9 @@ def _same(previous: Manifest, description: Description, entries: tuple[FileEntry
     def facts(files: tuple[FileEntry, ...]) -> list[tuple[str, int, str]]:
         return [(file.name, file.mode, file.sha256) for file in files]
 
-    return facts(previous.files) == facts(entries) and [
-        entry.position for entry in previous.description.positions
-    ] == [entry.position for entry in description.positions]
+    def positions(of: Description) -> list[tuple[ChangelogPosition, bool]]:
+        return [(entry.position, entry.fence is None) for entry in of.positions]
+
+    return facts(previous.files) == facts(entries) and positions(previous.description) == positions(
+        description
+    )

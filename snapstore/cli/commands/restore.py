@@ -55,6 +55,11 @@ from snapstore.errors import PartialFailureError
     is_flag=True,
     help="Restore although nothing proves the snapshot against its changelog.",
 )
+@click.option(
+    "--allow-missed-tombstones",
+    is_flag=True,
+    help="Restore although keys deleted after the snapshot may come back.",
+)
 @click.option("--if-exists", is_flag=True, help="No snapshot is no error: do nothing.")
 @limit_rate_option
 @parallel_option
@@ -70,6 +75,7 @@ def command(
     replace: bool,
     keep_replaced: bool,
     allow_unchecked_changelog: bool,
+    allow_missed_tombstones: bool,
     if_exists: bool,
     limit_rate: int | None,
     parallel: int | None,
@@ -99,6 +105,7 @@ def command(
                 replace=replace,
                 keep_replaced=keep_replaced,
                 allow_unchecked_changelog=allow_unchecked_changelog,
+                allow_missed_tombstones=allow_missed_tombstones,
                 missing_ok=if_exists,
                 dry_run=True,
             )
@@ -115,6 +122,7 @@ def command(
                 replace=replace,
                 keep_replaced=keep_replaced,
                 allow_unchecked_changelog=allow_unchecked_changelog,
+                allow_missed_tombstones=allow_missed_tombstones,
                 missing_ok=if_exists,
                 listener=reporter,
             )
