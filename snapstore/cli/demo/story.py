@@ -145,8 +145,9 @@ class Story:
         return msgspec.json.decode(self._call((*arguments, "--json"), capture=True))
 
     def _call(self, arguments: tuple[str, ...], *, capture: bool) -> str:
+        command = [sys.executable, "-m", "snapstore", "-c", "snapstore.yaml", *arguments]
         done = subprocess.run(
-            [sys.executable, "-m", "snapstore", "-c", "snapstore.yaml", *arguments],
+            [*command, "-q"] if capture else command,
             cwd=self._folder,
             env=self._environment,
             stdout=subprocess.PIPE if capture else None,
