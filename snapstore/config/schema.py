@@ -80,6 +80,8 @@ class RetentionConfig(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_
     keep_hourly: Keep = 0
     keep_daily: Keep = 0
     keep_weekly: Keep = 0
+    keep_monthly: Keep = 0
+    keep_yearly: Keep = 0
     grace: timedelta = timedelta(days=1)
 
 

@@ -1,0 +1,137 @@
+"""Which snapshots of each store stay, and the reason for each."""
+
+from collections.abc import Callable, Iterable, Sequence
+from datetime import UTC, datetime, timedelta
+
+import msgspec
+
+from snapstore.model.identity import StoreId
+from snapstore.model.listing import ListedSnapshot
+from snapstore.model.units import spell_duration
+
+
+class RetentionPolicy(msgspec.Struct, frozen=True, kw_only=True):
+    """Rules that are each applied to every store; what any of them keeps is kept.
+
+    ``keep_last`` counts snapshots. The others count hours, days, ISO weeks, months and years in UTC
+    that have a snapshot, and keep the newest of each.
+    """
+
+    keep_last: int = 0
+    keep_within: timedelta | None = None
+    keep_hourly: int = 0
+    keep_daily: int = 0
+    keep_weekly: int = 0
+    keep_monthly: int = 0
+    keep_yearly: int = 0
+
+
+class Candidate(msgspec.Struct, frozen=True, kw_only=True):
+    """A snapshot to be judged.
+
+    ``damage`` says why it cannot be restored; None if nothing is known against it. ``history``
+    tells changelogs of one name apart: a topic that was made anew counts its offsets from 0.
+    """
+
+    listed: ListedSnapshot
+    pinned: bool = False
+    damage: str | None = None
+    history: str = ""
+
+
+class Decision(msgspec.Struct, frozen=True, kw_only=True):
+    """What becomes of one snapshot; ``reasons`` are sentences, at least one."""
+
+    listed: ListedSnapshot
+    kept: bool
+    reasons: tuple[str, ...]
+
+
+def plan_retention(
+    candidates: Iterable[Candidate], policy: RetentionPolicy, *, now: datetime
+) -> tuple[Decision, ...]:
+    """Decide on every candidate; by application, task and store, the newest of each first.
+
+    The newest is the one with the highest applied offset; the clock decides only between equals.
+    Stays regardless of all rules: what is pinned; the newest usable snapshot of a store; the one
+    captured last, even where its offset is not the highest (the clock or the topic may have been
+    set back, and only one of the two snapshots is worth anything). A damaged snapshot takes the
+    place of no other; it stays as long as the rules would keep it if it were whole.
+    """
+    groups: dict[tuple[StoreId, str], list[Candidate]] = {}
+    for candidate in candidates:
+        groups.setdefault((candidate.listed.store, candidate.history), []).append(candidate)
+    decisions = [
+        decision for group in groups.values() for decision in _of_history(group, policy, now)
+    ]
+    decisions.sort(key=lambda decision: decision.listed.age_order, reverse=True)
+    return tuple(sorted(decisions, key=lambda decision: decision.listed.store.order))
+
+
+def _of_history(
+    group: Sequence[Candidate], policy: RetentionPolicy, now: datetime
+) -> list[Decision]:
+    ordered = sorted(group, key=lambda candidate: candidate.listed.age_order, reverse=True)
+    usable = [candidate.listed for candidate in ordered if candidate.damage is None]
+    reasons = _rules(usable, policy, now)
+    if usable:
+        if not reasons:
+            reasons[usable[0].id] = ["the last usable snapshot of its store"]
+        latest = max(usable, key=lambda listed: (listed.captured_at, *listed.age_order))
+        reasons.setdefault(latest.id, ["captured last, though its offset is not the highest"])
+    as_if_whole = _rules([candidate.listed for candidate in ordered], policy, now)
+    decisions = []
+    for candidate in ordered:
+        found = reasons.get(candidate.listed.id, [])
+        if candidate.damage is not None:
+            found = [f"damaged, and counts for no rule: {candidate.damage}"]
+            kept = not usable or candidate.listed.id in as_if_whole
+            if not usable:
+                found.append("its store has no usable snapshot")
+        else:
+            kept = bool(found)
+        if candidate.pinned:
+            found, kept = ["pinned", *found], True
+        decisions.append(
+            Decision(
+                listed=candidate.listed,
+                kept=kept,
+                reasons=tuple(found) or ("no rule keeps it",),
+            )
+        )
+    return decisions
+
+
+def _rules(
+    newest_first: Sequence[ListedSnapshot], policy: RetentionPolicy, now: datetime
+) -> dict[str, list[str]]:
+    """Return the rules that keep each snapshot, by its id."""
+    reasons: dict[str, list[str]] = {}
+    for number, listed in enumerate(newest_first[: policy.keep_last], start=1):
+        reasons.setdefault(listed.id, []).append(f"last {number} of {policy.keep_last}")
+    if policy.keep_within is not None:
+        for listed in newest_first:
+            if now - listed.captured_at <= policy.keep_within:
+                within = f"within {spell_duration(policy.keep_within)}"
+                reasons.setdefault(listed.id, []).append(within)
+    for name, count, period_of in _periods(policy):
+        seen: list[str] = []
+        for listed in newest_first:
+            period = period_of(listed.captured_at.astimezone(UTC))
+            if period in seen or len(seen) == count:
+                continue
+            seen.append(period)
+            reasons.setdefault(listed.id, []).append(f"{name} {period}")
+    return reasons
+
+
+def _periods(
+    policy: RetentionPolicy,
+) -> tuple[tuple[str, int, Callable[[datetime], str]], ...]:
+    return (
+        ("hourly", policy.keep_hourly, lambda time: f"{time:%Y-%m-%dT%H}"),
+        ("daily", policy.keep_daily, lambda time: f"{time:%Y-%m-%d}"),
+        ("weekly", policy.keep_weekly, lambda time: f"{time:%G-W%V}"),
+        ("monthly", policy.keep_monthly, lambda time: f"{time:%Y-%m}"),
+        ("yearly", policy.keep_yearly, lambda time: f"{time:%Y}"),
+    )
