@@ -7,7 +7,11 @@
     catalog/<application>/<task>/<store>/<order>-<time>-<snapshot id>.json
     pins/<snapshot id>                               this snapshot is kept by all retention
     condemned/<2 hex>/<blob name>                    this blob is to be deleted
-    leases/...                                       short-lived marks of exclusive work
+    swept/<time>-<run>-<number>.json                 blobs that a sweep found gone
+    removed/<snapshot id>                            this snapshot was taken out on purpose
+    quarantine/<run>/<key>                           what a repair took away
+    leases/<work>/<number>                           who prunes or repairs just now
+    leases/clock-..., leases/probe-...               gone within seconds
 
 A repository is whatever lies below one URL (``file:///...``, ``s3://bucket/prefix``), and nothing
 else may lie there. No object is ever rewritten. Keys are relative, never begin with ``/`` and hold
@@ -43,16 +47,21 @@ highest order, then the latest time: clocks differ and go back, a changelog does
 the commit: before it there is no snapshot, only bytes that nothing names. Two writers never want
 the same entry, because the id covers run and capture time.
 
-**Deleting.** A snapshot goes with its entry. Bytes go in two phases: a sweep marks a blob that no
+**Deleting.** A snapshot goes with its entry; before that ``removed/<snapshot id>`` says that this
+is meant, so that no repair brings it back. Bytes go in two phases: a sweep marks a blob that no
 manifest of the catalog names by putting ``condemned/<2>/<name>``; a later one, more than
-``longest_run_s`` after, reads the catalog afresh and deletes the blob if it is still
-unnamed. A condemned name is dead: a writer that finds the mark stores the bytes as
-``<sha256>.<run>``.
+``longest_run_s`` and an hour after by the storage's clock, reads the catalog afresh and deletes the
+blob if it is still unnamed. A condemned name is dead: a writer that finds the mark stores the bytes
+as ``<sha256>.<run>``. It stays dead after its blob is gone: the next sweep notes the names that are
+gone in ``swept/...``, and only one that comes another such time later takes the marks away, when no
+sweeper can be left that saw the blob. No sweeper works longer than ``longest_run_s``.
 """
 
 from snapstore.repository.blobs import BlobWriter, StoredBlob, read_blob
 from snapstore.repository.catalog import Catalog, Listing
+from snapstore.repository.condemned import Marks, SweptRecord
 from snapstore.repository.hash_cache import HashCache
+from snapstore.repository.leases import Lease, Leases
 from snapstore.repository.manifests import Manifests
 from snapstore.repository.marker import Marker
 from snapstore.repository.repository import Repository
@@ -61,10 +70,14 @@ __all__ = [
     "BlobWriter",
     "Catalog",
     "HashCache",
+    "Lease",
+    "Leases",
     "Listing",
     "Manifests",
     "Marker",
+    "Marks",
     "Repository",
     "StoredBlob",
+    "SweptRecord",
     "read_blob",
 ]

@@ -18,7 +18,7 @@ from snapstore.errors import (
 from snapstore.model.identity import ChangelogPartition, StoreId
 from snapstore.model.listing import ListedSnapshot, newest, newest_first
 from snapstore.model.reference import IdPrefix, Reference, StorePartition
-from snapstore.model.snapshot import Snapshot
+from snapstore.model.snapshot import Description, Snapshot
 from snapstore.ports import ObjectStorage
 from snapstore.repository import encoding, keys
 
@@ -215,7 +215,11 @@ def listed_of(snapshot: Snapshot) -> ListedSnapshot:
 
     Raises UnknownOffsetError when an applied offset is negative: such numbers mean "not known".
     """
-    description = snapshot.description
+    return listing_of(snapshot.description, snapshot.id)
+
+
+def listing_of(description: Description, snapshot_id: str) -> ListedSnapshot:
+    """Return what the key of the entry of a snapshot of that description says; raises the same."""
     offsets = [entry.position.applied_offset for entry in description.positions]
     if any(offset < 0 for offset in offsets):
         raise UnknownOffsetError(
@@ -224,7 +228,7 @@ def listed_of(snapshot: Snapshot) -> ListedSnapshot:
     captured_at = description.captured_at
     return ListedSnapshot(
         store=description.store,
-        id=snapshot.id,
+        id=snapshot_id,
         captured_at=captured_at.replace(microsecond=captured_at.microsecond // 1000 * 1000),
         offset_sum=sum(offsets) if offsets else None,
         changelogs=len(offsets),

@@ -14,8 +14,23 @@ MANIFESTS = "manifests/"
 CATALOG = "catalog/"
 PINS = "pins/"
 CONDEMNED = "condemned/"
+SWEPT = "swept/"
+REMOVED = "removed/"
+QUARANTINE = "quarantine/"
 LEASES = "leases/"
 PROBES = LEASES + "probe-"
+CLOCKS = LEASES + "clock-"
+FOLDERS = (
+    BLOBS,
+    MANIFESTS,
+    CATALOG,
+    PINS,
+    CONDEMNED,
+    SWEPT,
+    REMOVED,
+    QUARANTINE,
+    LEASES,
+)
 
 _DIGITS = 20
 _NO_CHANGELOG = "none".rjust(_DIGITS, "-")
@@ -126,3 +141,42 @@ def manifest(snapshot_id: str) -> str:
 
 def pin(snapshot_id: str) -> str:
     return f"{PINS}{snapshot_id}"
+
+
+def removed(snapshot_id: str) -> str:
+    """The mark that a snapshot was taken out on purpose: its entry is not to be rebuilt."""
+    return f"{REMOVED}{snapshot_id}"
+
+
+def swept(moment: datetime, run: str, number: int) -> str:
+    """One of the lists of names that a sweep found gone."""
+    return f"{SWEPT}{moment.astimezone(UTC).strftime(_TIME)}-{run}-{number:04}.json"
+
+
+def quarantined(run: str, key: str) -> str:
+    """Where what a repair takes away is kept: its own key below the run."""
+    return f"{QUARANTINE}{run}/{key}"
+
+
+def parse_blob(key: str) -> str:
+    """Return the name of a blob from its key; raises ValueError for one that is none."""
+    name = key.rpartition("/")[2]
+    if not is_blob_name(name) or blob(name) != key:
+        raise ValueError(f"not the key of a blob: {key!r}")
+    return name
+
+
+def parse_condemned(key: str) -> str:
+    """Return the name that a mark condemns; raises ValueError for a key that is no mark."""
+    name = key.rpartition("/")[2]
+    if not is_blob_name(name) or condemned(name) != key:
+        raise ValueError(f"not the key of a mark: {key!r}")
+    return name
+
+
+def parse_manifest(key: str) -> str:
+    """Return the snapshot id from the key of its manifest; raises ValueError for another key."""
+    snapshot_id = key.rpartition("/")[2].removesuffix(".json.zst")
+    if not _ID.fullmatch(snapshot_id) or manifest(snapshot_id) != key:
+        raise ValueError(f"not the key of a manifest: {key!r}")
+    return snapshot_id

@@ -1,12 +1,15 @@
 """A repository: the blobs, manifests and catalog at one URL."""
 
+from collections.abc import Iterable
 from datetime import datetime, timedelta
 from typing import Self
 
+from snapstore.model.listing import ListedSnapshot
 from snapstore.ports import ObjectStorage
 from snapstore.repository import marker
 from snapstore.repository.blobs import BlobWriter, condemned_names
 from snapstore.repository.catalog import Catalog
+from snapstore.repository.condemned import Marks
 from snapstore.repository.manifests import Manifests
 from snapstore.repository.pins import Pins
 
@@ -21,6 +24,7 @@ class Repository:
         self.catalog = Catalog(storage, read_back=self._read_back)
         self.manifests = Manifests(storage, read_back=self._read_back)
         self.pins = Pins(storage)
+        self.marks = Marks(storage)
 
     @classmethod
     def create(
@@ -44,6 +48,16 @@ class Repository:
     def open(cls, storage: ObjectStorage) -> Self:
         """Open a repository; raises what ``marker.read`` raises."""
         return cls(storage, marker.read(storage))
+
+    def withdraw(self, listed: Iterable[ListedSnapshot], *, run: str, now: datetime) -> None:
+        """Take snapshots out on purpose; their bytes stay until a sweep.
+
+        Raises StorageError with ``failed`` when some would not go.
+        """
+        doomed = [*listed]
+        for item in doomed:
+            self.marks.remove(item.id, run=run, now=now)
+        self.catalog.remove(doomed)
 
     def begin_run(self, run: str) -> BlobWriter:
         """Return the writer of one run's blobs, knowing which names are dead."""
