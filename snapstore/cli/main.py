@@ -30,6 +30,7 @@ COMMANDS: Final = {
         "pin": "pin",
         "unpin": "unpin",
         "delete": "delete",
+        "prune": "prune",
         "config": "config",
         "plugins": "plugins",
         "demo": "demo",

@@ -1,6 +1,7 @@
 """The verbs that need nothing but the catalog: list, find, show, pin, unpin, delete."""
 
 import builtins
+import secrets
 from collections.abc import Iterable
 from datetime import UTC, datetime, timedelta
 
@@ -25,6 +26,11 @@ class ShownSnapshot(msgspec.Struct, frozen=True, kw_only=True):
 def utc_now() -> datetime:
     """Return the present time; the clock that is used where none is given."""
     return datetime.now(UTC)
+
+
+def run_id(now: datetime) -> str:
+    """Return a new name for one run: its beginning and chance."""
+    return f"{now:%Y%m%dt%H%M%S}{secrets.token_hex(4)}"
 
 
 class CatalogVerbs:
@@ -120,7 +126,8 @@ class CatalogVerbs:
                 pinned=[listed.id for listed in kept],
             )
         if not dry_run:
-            self.repository.catalog.remove(found)
+            now = self.clock()
+            self.repository.withdraw(found, run=run_id(now), now=now)
         return found
 
     def _located(self, refs: Iterable[str]) -> tuple[ListedSnapshot, ...]:

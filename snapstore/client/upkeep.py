@@ -1,0 +1,69 @@
+"""The verbs that keep a repository small and whole."""
+
+import os
+import socket
+
+from snapstore.client.catalog import CatalogVerbs, run_id
+from snapstore.config import Config
+from snapstore.config.schema import RetentionConfig
+from snapstore.model.report import Event
+from snapstore.model.retention import RetentionPolicy
+from snapstore.operations.prune import PruneOptions, plan_prune, prune
+from snapstore.operations.prune_report import PruneReport
+from snapstore.operations.upkeep import Actor
+from snapstore.ports import Clock, Listener
+from snapstore.repository import Repository
+
+
+def _nobody(event: Event) -> None:
+    """The listener where none is given."""
+    del event
+
+
+class UpkeepVerbs(CatalogVerbs):
+    """Verbs that change what is stored, one host at a time."""
+
+    def __init__(self, config: Config, repository: Repository, clock: Clock) -> None:
+        super().__init__(repository, clock)
+        self.config = config
+
+    def prune(
+        self,
+        policy: RetentionPolicy | None = None,
+        *,
+        application: str | None = None,
+        listener: Listener = _nobody,
+        dry_run: bool = False,
+    ) -> PruneReport:
+        """Remove what retention does not keep, and free bytes that nothing names.
+
+        Without ``policy`` the configuration's is taken; ``application`` limits the retention, not
+        the sweep. With ``dry_run`` nothing is changed. Look at ``report.failed`` and
+        ``report.unjudged``. Raises RunInProgressError, RefusedError when a clock went back.
+        """
+        options = PruneOptions(
+            policy=policy or policy_of(self.config.retention),
+            grace=self.config.retention.grace,
+            application=application,
+            parallel=self.config.transfer.parallel,
+        )
+        if dry_run:
+            return plan_prune(self.repository, options, clock=self.clock)
+        return prune(self.repository, options, self._actor(), clock=self.clock, listener=listener)
+
+    def _actor(self) -> Actor:
+        instance = self.config.state.instance or socket.gethostname()
+        return Actor(run=run_id(self.clock()), holder=f"process {os.getpid()} on {instance}")
+
+
+def policy_of(config: RetentionConfig) -> RetentionPolicy:
+    """Return the rules that the configuration asks for."""
+    return RetentionPolicy(
+        keep_last=config.keep_last,
+        keep_within=config.keep_within,
+        keep_hourly=config.keep_hourly,
+        keep_daily=config.keep_daily,
+        keep_weekly=config.keep_weekly,
+        keep_monthly=config.keep_monthly,
+        keep_yearly=config.keep_yearly,
+    )

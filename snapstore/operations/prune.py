@@ -1,0 +1,300 @@
+"""Prune: retention takes snapshots out of the catalog, the sweep frees bytes nothing names."""
+
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from datetime import datetime, timedelta
+
+import msgspec
+
+from snapstore.model.identity import StoreId
+from snapstore.model.report import Noted
+from snapstore.model.retention import Candidate, Decision, RetentionPolicy, plan_retention
+from snapstore.model.units import spell_duration
+from snapstore.operations.prune_report import Amount, PruneReport
+from snapstore.operations.survey import Survey, survey
+from snapstore.operations.sweep_plan import SweepPlan, Waits, plan_sweep
+from snapstore.operations.upkeep import (
+    CLOCKS_MAY_DIFFER_BY,
+    Actor,
+    Upkeep,
+    clock_went_back,
+    upkeep,
+)
+from snapstore.ports import Clock, Listener, ObjectStat, UnfinishedUpload
+from snapstore.repository import Repository, keys
+from snapstore.repository.leases import storage_clock
+
+
+class PruneOptions(msgspec.Struct, frozen=True, kw_only=True):
+    """How a prune works.
+
+    ``application`` limits the retention to one; the sweep is always over the whole repository.
+    ``grace`` lengthens the wait between mark and deletion; it cannot make it shorter than is safe.
+    """
+
+    policy: RetentionPolicy
+    grace: timedelta = timedelta(0)
+    application: str | None = None
+    parallel: int = 8
+
+
+def plan_prune(repository: Repository, options: PruneOptions, *, clock: Clock) -> PruneReport:
+    """Return what ``prune`` would do; nothing is written. Ages are taken by this host's clock."""
+    storage_now = clock()
+    found = survey(repository, parallel=options.parallel)
+    decisions = _decide(found, options, storage_now)
+    waits = Waits.of(repository.marker.longest_run, options.grace)
+    removed = {decision.listed.id for decision in decisions if not decision.kept}
+    plan = plan_sweep(found, removed=removed, storage_now=storage_now, waits=waits)
+    uploads = _abandoned(repository, storage_now - waits.unfinished)
+    blobs = _amount(plan.delete, found.blobs)
+    manifests = _amount(plan.delete_manifests, found.manifests)
+    return PruneReport(
+        dry_run=True,
+        decisions=decisions,
+        freed=_sum(blobs, manifests),
+        deleted_blobs=blobs,
+        deleted_manifests=manifests,
+        aborted_uploads=len(uploads),
+        condemned=_amount(plan.condemn, found.blobs),
+        waiting=_amount(plan.waiting, found.blobs),
+        wait=waits.condemned,
+        lost=plan.lost,
+        unjudged=plan.unjudged,
+        notes=_notes(found, plan, waits),
+    )
+
+
+def prune(
+    repository: Repository,
+    options: PruneOptions,
+    actor: Actor,
+    *,
+    clock: Clock,
+    listener: Listener,
+) -> PruneReport:
+    """Remove what retention does not keep, then sweep. Safe beside snapshots and restores.
+
+    A key that the storage would not delete is in the report, and stops nothing else. Raises
+    RunInProgressError when another host prunes or repairs, RefusedError when a clock went back,
+    UnavailableError when the storage cannot be read.
+    """
+    with upkeep(repository, actor, clock=clock) as right:
+        return _Prune(repository, options, actor, right, clock, listener).run()
+
+
+class _Prune:
+    """One run that holds the right to remove."""
+
+    def __init__(
+        self,
+        repository: Repository,
+        options: PruneOptions,
+        actor: Actor,
+        right: Upkeep,
+        clock: Clock,
+        listener: Listener,
+    ) -> None:
+        self._repository = repository
+        self._options = options
+        self._actor = actor
+        self._right = right
+        self._clock = clock
+        self._listener = listener
+        self._waits = Waits.of(repository.marker.longest_run, options.grace)
+        self._failed: set[str] = set()
+
+    def run(self) -> PruneReport:
+        found = survey(self._repository, parallel=self._options.parallel, tick=self._right.keep)
+        _require_no_future(found, storage_clock(self._repository.storage))
+        # The earlier of two clocks keeps more.
+        now = min(self._clock(), self._right.storage_now)
+        decisions = _decide(found, self._options, now)
+        removed = self._remove(decisions)
+        plan = plan_sweep(
+            found,
+            removed=removed,
+            storage_now=self._right.storage_now,
+            waits=self._waits,
+        )
+        notes = _notes(found, plan, self._waits)
+        for note in notes:
+            self._listener(Noted(message=note))
+        blobs = self._delete(plan.delete, keys.blob, found.blobs)
+        manifests = self._delete(plan.delete_manifests, keys.manifest, found.manifests)
+        self._condemn(plan)
+        self._tidy(plan)
+        return PruneReport(
+            dry_run=False,
+            decisions=tuple(_carried_out(decisions, removed)),
+            freed=_sum(blobs, manifests),
+            deleted_blobs=blobs,
+            deleted_manifests=manifests,
+            aborted_uploads=self._abort_uploads(),
+            condemned=_amount(plan.condemn, found.blobs),
+            waiting=_amount(plan.waiting, found.blobs),
+            wait=self._waits.condemned,
+            lost=plan.lost,
+            unjudged=plan.unjudged,
+            failed=tuple(sorted(self._failed)),
+            notes=notes,
+        )
+
+    def _remove(self, decisions: Iterable[Decision]) -> set[str]:
+        """Take snapshots out of the catalog; returns the ids of those that are out."""
+        doomed = {
+            keys.entry(decision.listed): decision.listed.id
+            for decision in decisions
+            if not decision.kept
+        }
+        self._each(doomed.values(), self._say_removed)
+        failed = self._right.delete([*doomed])
+        self._failed |= failed
+        return {snapshot_id for key, snapshot_id in doomed.items() if key not in failed}
+
+    def _delete(
+        self,
+        names: Sequence[str],
+        key_of: Callable[[str], str],
+        stats: Mapping[str, ObjectStat],
+    ) -> Amount:
+        failed = self._right.delete([key_of(name) for name in names])
+        self._failed |= failed
+        return _amount([name for name in names if key_of(name) not in failed], stats)
+
+    def _condemn(self, plan: SweepPlan) -> None:
+        marks, run = self._repository.marks, self._actor.run
+        self._each(plan.condemn, lambda name: marks.condemn(name, run=run, now=self._clock()))
+        self._each(plan.remove_manifests, self._say_removed)
+
+    def _say_removed(self, snapshot_id: str) -> None:
+        self._repository.marks.remove(snapshot_id, run=self._actor.run, now=self._clock())
+
+    def _tidy(self, plan: SweepPlan) -> None:
+        """Forget marks that have done their service, in an order that a crash may cut short."""
+        if plan.gone:
+            self._repository.marks.record(plan.gone, run=self._actor.run, now=self._clock())
+        undone = self._right.delete([keys.condemned(name) for name in plan.revive])
+        if not undone:
+            self._failed |= self._right.delete(plan.old_records)
+        self._failed |= undone
+        self._failed |= self._right.delete([keys.removed(each) for each in plan.forget_removed])
+        before = self._right.storage_now - self._waits.unfinished
+        stale = [
+            stat.key
+            for prefix in (keys.CLOCKS, keys.PROBES)
+            for stat in self._repository.storage.list(prefix)
+            if stat.modified_at < before
+        ]
+        self._failed |= self._right.delete(stale)
+
+    def _abort_uploads(self) -> int:
+        before = self._right.storage_now - self._waits.unfinished
+        uploads = _abandoned(self._repository, before)
+        for upload in uploads:
+            self._right.keep()
+            self._repository.storage.abort_upload(upload)
+        return len(uploads)
+
+    def _each(self, names: Collection[str], work: Callable[[str], object]) -> None:
+        with ThreadPoolExecutor(self._options.parallel, "prune") as pool:
+            try:
+                for _ in pool.map(work, names):
+                    self._right.keep()
+            except BaseException:
+                pool.shutdown(cancel_futures=True)
+                raise
+
+
+def _decide(found: Survey, options: PruneOptions, now: datetime) -> tuple[Decision, ...]:
+    chosen = [
+        each
+        for each in found.snapshots
+        if options.application in (None, each.listed.store.application)
+    ]
+    newer = [
+        Decision(listed=each.listed, kept=True, reasons=("written by a newer snapstore",))
+        for each in chosen
+        if each.newer
+    ]
+    candidates = [
+        Candidate(
+            listed=each.listed,
+            pinned=each.listed.id in found.pinned,
+            damage=each.damage,
+            history=each.history,
+        )
+        for each in chosen
+        if not each.newer
+    ]
+    return (*newer, *plan_retention(candidates, options.policy, now=now))
+
+
+def _carried_out(decisions: Iterable[Decision], removed: Collection[str]) -> Iterable[Decision]:
+    for decision in decisions:
+        if decision.kept or decision.listed.id in removed:
+            yield decision
+        else:
+            yield Decision(
+                listed=decision.listed,
+                kept=True,
+                reasons=("the storage would not delete its entry",),
+            )
+
+
+def _require_no_future(found: Survey, storage_now: datetime) -> None:
+    """Refuse when an object was made later than now: ages would mean nothing."""
+    stats = (*found.condemned.values(), *found.removed.values(), *found.blobs.values())
+    latest = max((stat.modified_at for stat in stats), default=storage_now)
+    if latest > storage_now + CLOCKS_MAY_DIFFER_BY:
+        raise clock_went_back("the storage", storage_now, latest)
+
+
+def _abandoned(repository: Repository, before: datetime) -> list[UnfinishedUpload]:
+    """Return the uploads of ours that no run can still be at work on."""
+    return [
+        upload
+        for upload in repository.storage.unfinished_uploads()
+        if upload.started_at < before and upload.key.startswith((*keys.FOLDERS, "."))
+    ]
+
+
+def _notes(found: Survey, plan: SweepPlan, waits: Waits) -> tuple[str, ...]:
+    notes = [f"no blob was condemned or deleted: {reason}" for reason in plan.unjudged]
+    if plan.lost:
+        notes.append(
+            f"{len(plan.lost)} snapshots have lost their catalog entries, nobody removed them:"
+            " snapstore repair brings them back"
+        )
+    if plan.remove_manifests:
+        notes.append(
+            f"{len(plan.remove_manifests)} manifests were never published or have lost their"
+            f" entries: they go in {spell_duration(waits.condemned)}, unless snapstore repair"
+            " brings them back before"
+        )
+    histories: dict[StoreId, set[str]] = {}
+    for each in found.snapshots:
+        histories.setdefault(each.listed.store, set()).add(each.history)
+    notes += [
+        f"{store} has snapshots of {len(known)} topics of one name, and keeps some of each:"
+        " delete by hand those of a topic that is gone"
+        for store, known in histories.items()
+        if len(known - {""}) > 1
+    ]
+    notes += [
+        f"{key} means nothing here, and was left alone"
+        for key in found.foreign
+        if not key.startswith(keys.CATALOG)
+    ]
+    return tuple(notes)
+
+
+def _amount(names: Collection[str], stats: Mapping[str, ObjectStat]) -> Amount:
+    return Amount(count=len(names), size_bytes=sum(stats[name].size for name in names))
+
+
+def _sum(*amounts: Amount) -> Amount:
+    return Amount(
+        count=sum(amount.count for amount in amounts),
+        size_bytes=sum(amount.size_bytes for amount in amounts),
+    )

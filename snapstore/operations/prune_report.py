@@ -1,0 +1,43 @@
+"""What a prune has done, or would do."""
+
+from datetime import timedelta
+
+import msgspec
+
+from snapstore.model.retention import Decision
+
+
+class Amount(msgspec.Struct, frozen=True, kw_only=True):
+    """So many objects, and the bytes in them."""
+
+    count: int = 0
+    size_bytes: int = 0
+
+
+class PruneReport(msgspec.Struct, frozen=True, kw_only=True):
+    """The verdict on every snapshot, then what the sweep did with bytes.
+
+    ``freed`` is gone for good: blobs, manifests, unfinished uploads. ``condemned`` was marked now;
+    ``waiting`` was marked before: both go with a prune that comes ``wait`` after the mark.
+    ``lost`` are ids of snapshots whose catalog entries seem to be lost: they are kept for a repair.
+    ``unjudged`` says why nothing of the blobs was condemned or deleted; empty as a rule. ``failed``
+    are keys that the storage would not delete. ``notes`` are sentences for the operator.
+    """
+
+    dry_run: bool
+    decisions: tuple[Decision, ...]
+    freed: Amount
+    deleted_blobs: Amount
+    deleted_manifests: Amount
+    aborted_uploads: int
+    condemned: Amount
+    waiting: Amount
+    wait: timedelta
+    lost: tuple[str, ...] = ()
+    unjudged: tuple[str, ...] = ()
+    failed: tuple[str, ...] = ()
+    notes: tuple[str, ...] = ()
+
+    @property
+    def removed(self) -> tuple[Decision, ...]:
+        return tuple(decision for decision in self.decisions if not decision.kept)

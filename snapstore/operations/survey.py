@@ -1,0 +1,244 @@
+"""Look at everything that lies in a repository, and at what names what."""
+
+import sys
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from concurrent.futures import ThreadPoolExecutor
+from typing import Literal, TypeVar
+
+import msgspec
+
+from snapstore.errors import (
+    FormatUnsupportedError,
+    IntegrityError,
+    RefusedError,
+    SnapshotNotFoundError,
+    SnapstoreError,
+)
+from snapstore.model.listing import ListedSnapshot
+from snapstore.model.snapshot import Description, Manifest
+from snapstore.operations.fetch import ARCHIVE_CLASSES
+from snapstore.operations.restore_names import check_names
+from snapstore.ports import ObjectStat
+from snapstore.repository import Repository, SweptRecord, keys
+from snapstore.repository.catalog import listing_of
+
+Fault = Literal["entry", "manifest", "missing", "size", "archived"]
+
+T = TypeVar("T")
+
+
+class Found(msgspec.Struct, frozen=True, kw_only=True):
+    """A snapshot that the catalog lists.
+
+    ``blobs`` are those that its manifest names, None when that cannot be known. ``damage`` says why
+    it cannot be restored, ``newer`` that a newer snapstore wrote it. ``history`` tells topics of
+    one name apart; empty where it is not known.
+    """
+
+    listed: ListedSnapshot
+    blobs: tuple[str, ...] | None
+    damage: str | None = None
+    fault: Fault | None = None
+    missing: tuple[str, ...] = ()
+    history: str = ""
+    newer: bool = False
+
+
+class Orphan(msgspec.Struct, frozen=True, kw_only=True):
+    """A manifest without a catalog entry.
+
+    ``listed`` is what its entry would be, None when it cannot be read; ``newer``: because a newer
+    snapstore wrote it.
+    """
+
+    id: str
+    stat: ObjectStat
+    listed: ListedSnapshot | None
+    blobs: tuple[str, ...] = ()
+    damage: str | None = None
+    newer: bool = False
+
+
+class Survey(msgspec.Struct, frozen=True, kw_only=True):
+    """What lies in a repository. Names and ids with the facts of their objects.
+
+    ``condemned`` and ``removed`` are marks; ``records`` tell which condemned blobs were found gone.
+    ``foreign`` are keys in the repository's folders that mean nothing.
+    """
+
+    blobs: Mapping[str, ObjectStat]
+    manifests: Mapping[str, ObjectStat]
+    condemned: Mapping[str, ObjectStat]
+    removed: Mapping[str, ObjectStat]
+    records: tuple[SweptRecord, ...]
+    snapshots: tuple[Found, ...]
+    orphans: tuple[Orphan, ...]
+    pinned: frozenset[str]
+    foreign: tuple[str, ...]
+
+
+def survey(
+    repository: Repository, *, parallel: int, tick: Callable[[], None] = lambda: None
+) -> Survey:
+    """Read every listing, every catalog entry and every manifest; ``tick`` is called now and then.
+
+    In this order: blobs, manifests, marks, catalog. So a blob that is seen and that no snapshot
+    names here was there before the catalog was read. Raises what the storage raises.
+    """
+    foreign: list[str] = []
+    blobs = _stats(repository, keys.BLOBS, keys.parse_blob, foreign, tick)
+    manifests = _stats(repository, keys.MANIFESTS, keys.parse_manifest, foreign, tick)
+    condemned = _stats(repository, keys.CONDEMNED, keys.parse_condemned, foreign, tick)
+    removed = repository.marks.removed()
+    records = repository.marks.records()
+    listing = repository.catalog.list_all()
+    tick()
+    known = {item.id for item in listing.snapshots}
+
+    def found(listed: ListedSnapshot) -> Found | None:
+        return _found(repository, listed, blobs)
+
+    def orphan(snapshot_id: str) -> Orphan | None:
+        return _orphan(repository, snapshot_id, manifests[snapshot_id], blobs)
+
+    with ThreadPoolExecutor(parallel, "survey") as pool:
+        snapshots = [one for one in _ticking(pool.map(found, listing.snapshots), tick) if one]
+        unlisted = [each for each in manifests if each not in known]
+        orphans = [one for one in _ticking(pool.map(orphan, unlisted), tick) if one]
+    return Survey(
+        blobs=blobs,
+        manifests=manifests,
+        condemned=condemned,
+        removed=removed,
+        records=records,
+        snapshots=tuple(snapshots),
+        orphans=tuple(orphans),
+        pinned=repository.pins.all(),
+        foreign=(*foreign, *listing.foreign),
+    )
+
+
+def _stats(
+    repository: Repository,
+    prefix: str,
+    parse: Callable[[str], str],
+    foreign: list[str],
+    tick: Callable[[], None],
+) -> dict[str, ObjectStat]:
+    stats = {}
+    for stat in _ticking(repository.storage.list(prefix), tick):
+        try:
+            stats[sys.intern(parse(stat.key))] = stat
+        except (ValueError, IntegrityError):
+            foreign.append(stat.key)
+    return stats
+
+
+def _ticking(items: Iterable[T], tick: Callable[[], None]) -> Iterator[T]:
+    for item in items:
+        tick()
+        yield item
+
+
+def _found(
+    repository: Repository, listed: ListedSnapshot, blobs: Mapping[str, ObjectStat]
+) -> Found | None:
+    """Read and judge a listed snapshot; None when it was removed meanwhile."""
+    entry_damage: SnapstoreError | None = None
+    described: Description | None = None
+    try:
+        described = repository.catalog.load(listed).description
+    except SnapshotNotFoundError:
+        return None
+    except (IntegrityError, RefusedError) as error:
+        entry_damage = error
+    try:
+        manifest = repository.manifests.load(listed.id)
+    except (IntegrityError, RefusedError) as error:
+        if not repository.catalog.is_listed(listed):
+            return None
+        return Found(
+            listed=listed,
+            blobs=None,
+            damage=error.message,
+            fault="manifest",
+            newer=_is_newer(error, entry_damage),
+        )
+    facts = Found(
+        listed=listed,
+        blobs=named_by(manifest),
+        history=_history(manifest.description),
+        newer=_is_newer(entry_damage),
+    )
+    if entry_damage is not None:
+        return _damaged(facts, "entry", entry_damage.message)
+    if described != manifest.description:
+        return _damaged(facts, "manifest", "the manifest describes something else than the entry")
+    try:
+        check_names([manifest])
+    except RefusedError as error:
+        return _damaged(facts, "manifest", error.message)
+    fault, damage, missing = judge_blobs(manifest, _stat_of(repository, blobs))
+    return msgspec.structs.replace(facts, fault=fault, damage=damage, missing=missing)
+
+
+def _damaged(facts: Found, fault: Fault, damage: str) -> Found:
+    return msgspec.structs.replace(facts, fault=fault, damage=damage)
+
+
+def _orphan(
+    repository: Repository, snapshot_id: str, stat: ObjectStat, blobs: Mapping[str, ObjectStat]
+) -> Orphan | None:
+    try:
+        manifest = repository.manifests.load(snapshot_id)
+        listed = listing_of(manifest.description, snapshot_id)
+    except (IntegrityError, RefusedError) as error:
+        if repository.storage.stat(keys.manifest(snapshot_id)) is None:
+            return None
+        newer = isinstance(error, FormatUnsupportedError)
+        return Orphan(id=snapshot_id, stat=stat, listed=None, damage=error.message, newer=newer)
+    _, damage, _ = judge_blobs(manifest, _stat_of(repository, blobs))
+    return Orphan(id=snapshot_id, stat=stat, listed=listed, blobs=named_by(manifest), damage=damage)
+
+
+def named_by(manifest: Manifest) -> tuple[str, ...]:
+    """Return the blobs that a manifest names, each once."""
+    return tuple({sys.intern(file.blob): None for file in manifest.files if file.blob is not None})
+
+
+def judge_blobs(
+    manifest: Manifest, stat_of: Callable[[str], ObjectStat | None]
+) -> tuple[Fault | None, str | None, tuple[str, ...]]:
+    """Return what is wrong with the blobs of a manifest, and which of them are not there."""
+    stats = {name: stat_of(name) for name in named_by(manifest)}
+    missing = tuple(name for name, stat in stats.items() if stat is None)
+    if missing:
+        more = f" and {len(missing) - 1} more" if len(missing) > 1 else ""
+        return "missing", f"blob {missing[0]}{more} is missing", missing
+    for file in manifest.files:
+        stat = stats[file.blob] if file.blob is not None else None
+        if stat is None:
+            continue
+        if stat.size != file.size:
+            damage = f"blob {file.blob} holds {stat.size} bytes instead of {file.size}"
+            return "size", damage, ()
+        if stat.storage_class in ARCHIVE_CLASSES:
+            damage = f"blob {file.blob} lies in storage class {stat.storage_class}"
+            return "archived", damage, ()
+    return None, None, ()
+
+
+def _stat_of(
+    repository: Repository, blobs: Mapping[str, ObjectStat]
+) -> Callable[[str], ObjectStat | None]:
+    """Look into the listing, then for what may have come after it."""
+    return lambda name: blobs.get(name) or repository.storage.stat(keys.blob(name))
+
+
+def _is_newer(*errors: SnapstoreError | None) -> bool:
+    return any(isinstance(error, FormatUnsupportedError) for error in errors)
+
+
+def _history(description: Description) -> str:
+    fences = [position.fence for position in description.positions]
+    return ",".join(f"{fence.cluster_id}/{fence.topic_id}" for fence in fences if fence is not None)

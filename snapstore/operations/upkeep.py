@@ -1,0 +1,114 @@
+"""Changes to what is stored: one host at a time, and none whose clock went back."""
+
+import time
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from datetime import datetime, timedelta
+
+import msgspec
+
+from snapstore.errors import RefusedError, StorageError
+from snapstore.ports import Clock
+from snapstore.repository import Lease, Leases, Repository
+
+WORK = "upkeep"
+CLOCKS_MAY_DIFFER_BY = timedelta(minutes=5)
+_BATCH = 1000
+
+
+class Actor(msgspec.Struct, frozen=True, kw_only=True):
+    """Who does it: the id of the run, and a name for others to read, such as a host and a pid."""
+
+    run: str
+    holder: str
+
+
+class Upkeep:
+    """The right to remove things from a repository, for as long as it may be used.
+
+    ``storage_now`` is the time by the clock that dates the stored objects, when the work began.
+    """
+
+    def __init__(
+        self,
+        repository: Repository,
+        lease: Lease,
+        *,
+        clock: Clock,
+        monotonic: Callable[[], float] = time.monotonic,
+    ) -> None:
+        self.storage_now = lease.storage_now
+        self._storage = repository.storage
+        self._longest = repository.marker.longest_run
+        self._lease = lease
+        self._clock = clock
+        self._monotonic = monotonic
+        self._began_at: datetime = clock()
+        self._began = monotonic()
+
+    def keep(self) -> None:
+        """To be called often.
+
+        Raises RunInProgressError when another host took over, RefusedError when the work took
+        longer than anything may: what it saw at its beginning may not be true any more.
+        """
+        elapsed = timedelta(seconds=self._monotonic() - self._began)
+        if max(self._clock() - self._began_at, elapsed) > self._longest:
+            raise RefusedError(
+                "the work took longer than the repository allows, and was stopped",
+                hint="run again: what was done is done",
+                longest_run_s=self._longest.total_seconds(),
+            )
+        self._lease.keep()
+
+    def delete(self, keys: Sequence[str]) -> set[str]:
+        """Delete objects; returns the keys that would not go. Raises StorageError for all else."""
+        failed: set[str] = set()
+        for first in range(0, len(keys), _BATCH):
+            self.keep()
+            try:
+                self._storage.delete(keys[first : first + _BATCH])
+            except StorageError as error:
+                refused = error.facts.get("failed")
+                if not isinstance(refused, list):
+                    raise
+                failed.update(refused)
+        return failed
+
+
+@contextmanager
+def upkeep(repository: Repository, actor: Actor, *, clock: Clock) -> Iterator[Upkeep]:
+    """Keep every other upkeep of the repository away meanwhile.
+
+    Raises RunInProgressError when one is under way, RefusedError when the clock of this host or of
+    the storage shows an earlier time than it did before.
+    """
+    leases = Leases(repository.storage, WORK, holder=actor.holder, clock=clock)
+    with leases.held() as lease:
+        _require_clocks(lease, clock())
+        yield Upkeep(repository, lease, clock=clock)
+
+
+def _require_clocks(lease: Lease, now: datetime) -> None:
+    if lease.former is None:
+        return
+    for whose, shows, before in (
+        ("this host", now, lease.former.taken_at),
+        ("the storage", lease.storage_now, lease.former.stored_at),
+    ):
+        if shows < before - CLOCKS_MAY_DIFFER_BY:
+            raise clock_went_back(whose, shows, before)
+
+
+def clock_went_back(whose: str, shows: datetime, before: datetime) -> RefusedError:
+    """Return why nothing is deleted."""
+    return RefusedError(
+        f"the clock of {whose} went back: it shows {_spell(shows)} and showed {_spell(before)}",
+        hint="nothing is deleted until it is right again; set it right, or wait until that time",
+        shows=_spell(shows),
+        before=_spell(before),
+    )
+
+
+def _spell(time: datetime) -> str:
+    return time.isoformat(timespec="seconds").replace("+00:00", "Z")
