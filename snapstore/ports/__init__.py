@@ -1,0 +1,49 @@
+"""What the parts promise each other.
+
+Adapters implement these protocols; operations know nothing else of them.
+"""
+
+from collections.abc import Callable
+from datetime import datetime
+
+from snapstore.model.report import Event
+from snapstore.ports.changelog import Changelog, Tail
+from snapstore.ports.layout import Discovery, FamilyNote, FileNote, Layout, Note, StartInspector
+from snapstore.ports.replay import ReplayLayout, ReplaySubject, StoreReplay
+from snapstore.ports.storage import ObjectStat, ObjectStorage, UnfinishedUpload
+from snapstore.ports.store import (
+    Capture,
+    Pair,
+    StoreBackend,
+    StoreView,
+    StoreWriter,
+    WritableBackend,
+)
+
+__all__ = [
+    "Capture",
+    "Changelog",
+    "Clock",
+    "Discovery",
+    "FamilyNote",
+    "FileNote",
+    "Layout",
+    "Listener",
+    "Note",
+    "ObjectStat",
+    "ObjectStorage",
+    "Pair",
+    "ReplayLayout",
+    "ReplaySubject",
+    "StartInspector",
+    "StoreBackend",
+    "StoreReplay",
+    "StoreView",
+    "StoreWriter",
+    "Tail",
+    "UnfinishedUpload",
+    "WritableBackend",
+]
+
+Listener = Callable[[Event], None]
+Clock = Callable[[], datetime]
