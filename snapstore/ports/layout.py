@@ -7,6 +7,7 @@ from typing import Protocol, runtime_checkable
 
 import msgspec
 
+from snapstore.model.identity import ChangelogPartition, StoreId
 from snapstore.model.snapshot import Description
 from snapstore.model.state_facts import OrphanLine, StoreFacts, TaskFacts
 from snapstore.model.store import ChangelogPosition, StoreLocation
