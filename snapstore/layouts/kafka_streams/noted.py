@@ -126,7 +126,9 @@ def _refuse_exactly_once(
         raise exactly_once(store, "the application runs with exactly-once")
     if options.guarantee == "auto" and here and all(at is None for at in here):
         raise exactly_once(
-            store, "it runs and notes every offset of the task as unknown, as exactly-once does"
+            store,
+            "it runs and notes every offset of the task as unknown, as exactly-once does all the"
+            " time, and at-least-once until it notes the first",
         )
 
 
