@@ -28,6 +28,7 @@ from snapstore.operations.swap import Reached
 from snapstore.ports import (
     FamilyNote,
     FileNote,
+    InstallingBackend,
     Layout,
     Listener,
     ObjectStorage,
@@ -66,11 +67,22 @@ def stage(plan: TaskPlan, parts: Parts, writer: FileWriter, reached: Reached) ->
     reached("files fetched")
     _write_inline(staged, plan, writer, reached)
     reached("small files written")
+    install(staged, plan.stores, parts)
+    reached("stores installed")
     note(staged, plan.stores, parts, writer, reached)
     reached("offsets noted")
     verify_staged(staged, plan.stores, parts)
-    _settle(staged, writer)
+    settle(staged, writer)
     reached("staging durable")
+
+
+def install(staged: Path, stores: Sequence[StorePlan], parts: Parts) -> None:
+    """Let backends whose captured files are not yet a store make one of them."""
+    for description in map(_description, stores):
+        backend = parts.backends[description.backend]
+        if isinstance(backend, InstallingBackend):
+            with staged_errors(description), os_errors(staged / description.root):
+                backend.install(staged, description.root)
 
 
 def note(
@@ -125,10 +137,19 @@ def verify_staged(staged: Path, stores: Sequence[StorePlan], parts: Parts) -> No
 
 @contextmanager
 def open_staged(staged: Path, description: Description, parts: Parts) -> Iterator[StoreView]:
-    """Open a staged store; what is wrong with its files was wrong in the snapshot already."""
+    """Open a staged store."""
+    with (
+        staged_errors(description),
+        parts.backends[description.backend].open_view(staged, description.root) as view,
+    ):
+        yield view
+
+
+@contextmanager
+def staged_errors(description: Description) -> Iterator[None]:
+    """What is wrong with the files of a staged store was wrong in the snapshot already."""
     try:
-        with parts.backends[description.backend].open_view(staged, description.root) as view:
-            yield view
+        yield
     except (SourceDamagedError, StoreNotFoundError, UnknownOffsetError) as error:
         raise IntegrityError(
             f"the snapshot of {description.store} does not open as a store: {error.message}",
@@ -261,7 +282,7 @@ def _write_inline(staged: Path, plan: TaskPlan, writer: FileWriter, reached: Rea
         reached("small file written")
 
 
-def _settle(staged: Path, writer: FileWriter) -> None:
+def settle(staged: Path, writer: FileWriter) -> None:
     """Give all files their owner, mode and time, and make them durable.
 
     A linked table has the owner and mode that the application gave it, and keeps them.

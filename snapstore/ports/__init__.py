@@ -13,6 +13,7 @@ from snapstore.ports.replay import ReplayLayout, ReplaySubject, StoreReplay
 from snapstore.ports.storage import ObjectStat, ObjectStorage, UnfinishedUpload
 from snapstore.ports.store import (
     Capture,
+    InstallingBackend,
     Pair,
     StoreBackend,
     StoreView,
@@ -27,6 +28,7 @@ __all__ = [
     "Discovery",
     "FamilyNote",
     "FileNote",
+    "InstallingBackend",
     "Layout",
     "Listener",
     "Note",

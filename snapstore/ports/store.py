@@ -122,3 +122,17 @@ class WritableBackend(StoreBackend, Protocol):
         Leaving makes durable what was written.
         """
         ...
+
+
+@runtime_checkable
+class InstallingBackend(StoreBackend, Protocol):
+    """A store type whose captured files are not yet what its application opens."""
+
+    def install(self, task_dir: Path, root: str) -> None:
+        """Make the store of the captured files, in a directory that snapstore has staged.
+
+        Called before offsets are noted; to call it again, or on a store that is whole, does no
+        harm. ``open_view`` sees the same before and after. Raises SourceDamagedError or
+        NoSpaceError.
+        """
+        ...
