@@ -27,6 +27,7 @@ COMMANDS: Final = {
         "restore": "restore",
         "verify": "verify",
         "fsck": "fsck",
+        "prepare": "prepare",
         "pin": "pin",
         "unpin": "unpin",
         "delete": "delete",

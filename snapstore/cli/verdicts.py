@@ -3,6 +3,10 @@
 from collections.abc import Mapping, Sequence
 from typing import Final
 
+import click
+
+from snapstore.cli.exit_codes import DAMAGE, DONE, LOSSY_START, PARTIAL
+from snapstore.cli.options import F
 from snapstore.cli.text import Column, count, plain, table
 from snapstore.model.verdict import SEVERITY, Kind, Verdict
 from snapstore.operations.fsck_report import CheckedTask, FsckReport
@@ -16,6 +20,15 @@ WORDS: Final[Mapping[Kind, str]] = {
     "damaged": "damaged",
     "loses_rows": "LOSES ROWS",
 }
+_EXIT_CODES: Final[Mapping[Kind, int]] = {
+    "clean": DONE,
+    "replays": DONE,
+    "wipes": DONE,
+    "unknown": PARTIAL,
+    "refuses": DAMAGE,
+    "damaged": DAMAGE,
+    "loses_rows": LOSSY_START,
+}
 _COLUMNS = (
     Column("application"),
     Column("task"),
@@ -24,6 +37,29 @@ _COLUMNS = (
     Column("from", right=True),
     Column("records", right=True),
 )
+
+
+def exit_code_of(kind: Kind) -> int:
+    """Return the exit code for the worst verdict of a directory."""
+    return _EXIT_CODES[kind]
+
+
+def start_options(function: F) -> F:
+    """Add the options that say who will start, and how closely to look."""
+    function = click.option("--scan", is_flag=True, help="Read every block of every table.")(
+        function
+    )
+    function = click.option(
+        "--kafka-streams-version",
+        "version",
+        metavar="VERSION",
+        help="The version that will start, as 4.4.0 [default: the worst that could].",
+    )(function)
+    return click.option(
+        "--guarantee",
+        type=click.Choice(["at_least_once", "exactly_once_v2"]),
+        help="The application's processing.guarantee, where the files do not tell.",
+    )(function)
 
 
 def verdict_lines(report: FsckReport) -> list[str]:

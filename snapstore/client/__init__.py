@@ -3,8 +3,9 @@
 from snapstore.client.catalog import ShownSnapshot, newest_of_each, utc_now
 from snapstore.client.finding import discover
 from snapstore.client.opening import check, create, open  # noqa: A004
+from snapstore.client.prepare import prepare
 from snapstore.client.snapstore import Snapstore
-from snapstore.client.trust import fsck
+from snapstore.client.trust import fsck, mend
 
 __all__ = [
     "ShownSnapshot",
@@ -13,7 +14,9 @@ __all__ = [
     "create",
     "discover",
     "fsck",
+    "mend",
     "newest_of_each",
     "open",
+    "prepare",
     "utc_now",
 ]

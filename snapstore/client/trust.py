@@ -1,8 +1,9 @@
-"""Tell whether a state directory can be trusted; needs no repository."""
+"""Tell whether a state directory can be trusted, and mend it; needs no repository."""
 
-from collections.abc import Sequence
-from contextlib import closing
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import closing, contextmanager
 from pathlib import Path
+from typing import Literal, TypeVar, overload
 
 from snapstore.client.catalog import utc_now
 from snapstore.client.parts import (
@@ -13,14 +14,23 @@ from snapstore.client.parts import (
     state_dir,
 )
 from snapstore.config import Config
-from snapstore.errors import ConfigError, NotFoundError, UnavailableError
+from snapstore.errors import ConfigError, IntegrityError, NotFoundError, UnavailableError
+from snapstore.model.identity import StoreId
+from snapstore.model.listing import ListedSnapshot
 from snapstore.model.report import Event, Noted
 from snapstore.operations.fsck import Fences, FsckOptions, FsckPorts
 from snapstore.operations.fsck import fsck as look_at
 from snapstore.operations.fsck_report import FsckReport
+from snapstore.operations.mend import MendReport
+from snapstore.operations.mend import mend as mend_stores
+from snapstore.operations.mend_plan import MendPlan, plan_mend
+from snapstore.operations.prepare_plan import quicker_snapshots
 from snapstore.ports import Clock, Listener, StartInspector
 from snapstore.registry import Registry
-from snapstore.repository import Repository
+from snapstore.repository import Catalog, Repository
+
+K = TypeVar("K")
+V = TypeVar("V")
 
 
 def _nobody(event: Event) -> None:
@@ -52,24 +62,128 @@ def fsck(
     """
     settings = config or Config()
     plugins = registry or Registry()
-    options = FsckOptions(
-        application=application or settings.state.application,
+    options = fsck_options(
+        settings, application, tasks, stores, guarantee=guarantee, version=version, scan=scan
+    )
+    with fsck_ports(settings, plugins, clock, listener) as ports:
+        return look_at(state_dir(settings, directory), ports, options)
+
+
+@overload
+def mend(
+    directory: Path | str | None = None,
+    *,
+    config: Config | None = None,
+    application: str | None = None,
+    tasks: Sequence[str] = (),
+    stores: Sequence[str] = (),
+    guarantee: str | None = None,
+    version: str | None = None,
+    scan: bool = False,
+    listener: Listener = _nobody,
+    clock: Clock = utc_now,
+    registry: Registry | None = None,
+    dry_run: Literal[False] = False,
+) -> MendReport: ...
+
+
+@overload
+def mend(
+    directory: Path | str | None = None,
+    *,
+    config: Config | None = None,
+    application: str | None = None,
+    tasks: Sequence[str] = (),
+    stores: Sequence[str] = (),
+    guarantee: str | None = None,
+    version: str | None = None,
+    scan: bool = False,
+    listener: Listener = _nobody,
+    clock: Clock = utc_now,
+    registry: Registry | None = None,
+    dry_run: Literal[True],
+) -> MendPlan: ...
+
+
+def mend(
+    directory: Path | str | None = None,
+    *,
+    config: Config | None = None,
+    application: str | None = None,
+    tasks: Sequence[str] = (),
+    stores: Sequence[str] = (),
+    guarantee: str | None = None,
+    version: str | None = None,
+    scan: bool = False,
+    listener: Listener = _nobody,
+    clock: Clock = utc_now,
+    registry: Registry | None = None,
+    dry_run: bool = False,
+) -> MendReport | MendPlan:
+    """Mend what ``fsck`` finds, with the application stopped; with ``dry_run`` return the plan.
+
+    Nothing is deleted: what cannot be trusted is moved to `.snapstore/quarantine` in the directory
+    of the application. A directory that needs nothing is not touched. Raises StoreInUseError when
+    the application runs, and what ``operations.mend`` names.
+    """
+    settings = config or Config()
+    plugins = registry or Registry()
+    options = fsck_options(
+        settings, application, tasks, stores, guarantee=guarantee, version=version, scan=scan
+    )
+    place = state_dir(settings, directory)
+    with fsck_ports(settings, plugins, clock, listener) as ports:
+        if dry_run:
+            report = look_at(place, ports, options)
+            plan = plan_mend(report)
+            saved = _asked(
+                settings, plugins, listener, lambda catalog: newest_of(catalog, options.application)
+            )
+            for sentence in quicker_snapshots(plan, saved, report.bounds):
+                listener(Noted(message=sentence))
+            return plan
+        return mend_stores(place, ports, options)
+
+
+def fsck_options(
+    config: Config,
+    application: str | None,
+    tasks: Sequence[str],
+    stores: Sequence[str],
+    *,
+    guarantee: str | None,
+    version: str | None,
+    scan: bool,
+) -> FsckOptions:
+    """Return what was asked for, and what the configuration says where it was not."""
+    return FsckOptions(
+        application=application or config.state.application,
         tasks=tuple(tasks),
         stores=tuple(stores),
-        guarantee=guarantee or settings.state.guarantee,
+        guarantee=guarantee or config.state.guarantee,
         version=version,
         scan=scan,
     )
-    with configured_changelog(settings, plugins) as changelog:
-        ports = FsckPorts(
-            inspector=configured_inspector(settings, plugins),
-            backends=ConfiguredBackends(settings, plugins),
+
+
+@contextmanager
+def fsck_ports(
+    config: Config, registry: Registry, clock: Clock, listener: Listener
+) -> Iterator[FsckPorts]:
+    """Yield what a look needs; the changelogs where Kafka is configured."""
+
+    def fences(catalog: Catalog) -> Fences:
+        return newest_fences(catalog, config.state.application)
+
+    with configured_changelog(config, registry) as changelog:
+        yield FsckPorts(
+            inspector=configured_inspector(config, registry),
+            backends=ConfiguredBackends(config, registry),
             clock=clock,
             listener=listener,
             changelog=changelog,
-            fences={} if changelog is None else known_fences(settings, plugins, listener),
+            fences={} if changelog is None else _asked(config, registry, listener, fences),
         )
-        return look_at(state_dir(settings, directory), ports, options)
 
 
 def configured_inspector(config: Config, registry: Registry) -> StartInspector:
@@ -84,27 +198,41 @@ def configured_inspector(config: Config, registry: Registry) -> StartInspector:
     return layout
 
 
-def known_fences(config: Config, registry: Registry, listener: Listener) -> Fences:
-    """Return the fence of the newest snapshot of each store, by changelog partition.
+def newest_of(catalog: Catalog, application: str | None) -> dict[StoreId, ListedSnapshot]:
+    """Return the newest snapshot with a changelog of each store, or of those of an application."""
+    listing = catalog.list_all() if application is None else catalog.list_application(application)
+    newest: dict[StoreId, ListedSnapshot] = {}
+    for listed in listing.snapshots:
+        if listed.changelogs:
+            newest.setdefault(listed.store, listed)
+    return newest
 
-    Without a repository there are none; one that cannot be read is told of, and there are none.
+
+def newest_fences(catalog: Catalog, application: str | None) -> Fences:
+    """Return the fence of the newest snapshot of each store, by changelog partition."""
+    return {
+        each.position.changelog: each.fence
+        for listed in newest_of(catalog, application).values()
+        for each in catalog.load(listed).description.positions
+        if each.fence is not None
+    }
+
+
+def _asked(
+    config: Config,
+    registry: Registry,
+    listener: Listener,
+    question: Callable[[Catalog], Mapping[K, V]],
+) -> Mapping[K, V]:
+    """Ask the catalog; an empty answer without a repository, or with one that cannot be read.
+
+    The latter is told. Nothing that is decided here hangs on it: it only says more.
     """
     if config.repository.url is None:
         return {}
-    fences = {}
-    try:
-        with closing(configured_storage(config, registry)) as storage:
-            catalog = Repository.open(storage).catalog
-            seen = set()
-            for listed in catalog.list_all().snapshots:
-                if listed.store in seen or not listed.changelogs:
-                    continue
-                seen.add(listed.store)
-                for each in catalog.load(listed).description.positions:
-                    if each.fence is not None:
-                        fences[each.position.changelog] = each.fence
-    except (UnavailableError, NotFoundError) as error:
-        message = f"{error.message}: a changelog that was created again would not be noticed"
-        listener(Noted(message=message))
-        return {}
-    return fences
+    with closing(configured_storage(config, registry)) as storage:
+        try:
+            return question(Repository.open(storage).catalog)
+        except (UnavailableError, NotFoundError, IntegrityError) as error:
+            listener(Noted(message=f"{error.message}: what the snapshots know is left out"))
+            return {}

@@ -31,7 +31,7 @@ from snapstore.operations.stage_files import (
     sync_tree,
 )
 from snapstore.operations.swap import Reached, recover, swap_in
-from snapstore.ports import FamilyNote, FileNote, Note, StoreBackend
+from snapstore.ports import FamilyNote, FileNote, Note, StartInspector, StoreBackend
 
 _WORK_FOLDERS = ("staging", "swaps", "replaced")
 
@@ -68,20 +68,14 @@ def mend(
     report = fsck(state_dir, ports, options)
     plan = plan_mend(report)
     directories = ports.inspector.application_dirs(state_dir, options.application)
-    interrupted = {
-        name: folders
-        for name, directory in directories.items()
-        if (folders := _interrupted(directory))
-    }
-    names = sorted({task.facts.application for task in plan.tasks} | set(interrupted))
+    cut_short = interrupted(ports.inspector, state_dir, options.application)
+    names = sorted({task.facts.application for task in plan.tasks} | set(cut_short))
     done: list[MendedTask] = []
     recovered: list[str] = []
     for name in names:
         tasks = [task.facts for task in report.tasks if task.facts.application == name]
         locations = [store.location for task in tasks for store in task.stores]
-        parents = {task.facts.task_dir.parent for task in plan.tasks} | set(
-            interrupted.get(name, ())
-        )
+        parents = {task.task_dir.parent for task in tasks} | set(cut_short.get(name, ()))
         with ExitStack() as held:
             held.enter_context(ports.inspector.keep_stopped(directories[name], locations))
             for parent in sorted(parents):
@@ -95,6 +89,18 @@ def mend(
             for parent in sorted(parents):
                 _tidy(parent)
     return MendReport(plan=plan, tasks=tuple(done), recovered=tuple(recovered))
+
+
+def interrupted(
+    inspector: StartInspector, state_dir: Path, application: str | None
+) -> Mapping[str, Sequence[Path]]:
+    """Return the folders of tasks in which a swap was cut short, by application."""
+    directories = inspector.application_dirs(state_dir, application)
+    return {
+        name: folders
+        for name, directory in directories.items()
+        if (folders := _interrupted(directory))
+    }
 
 
 def _interrupted(application_dir: Path) -> list[Path]:

@@ -22,8 +22,8 @@ class StoreMend(msgspec.Struct, frozen=True, kw_only=True):
     """What is done to one store, why, and what it costs; sentences without a final stop.
 
     ``least`` are the applied offsets to note in every database; ``paths``, relative to the task
-    directory, are moved into quarantine; ``records`` will be replayed at most, None where that
-    cannot be told.
+    directory, are moved into quarantine; ``lines`` of offset files go. The application will read
+    ``changelogs`` from there on or whole, at most ``records``, None where that cannot be told.
     """
 
     store: StoreId
@@ -33,12 +33,8 @@ class StoreMend(msgspec.Struct, frozen=True, kw_only=True):
     least: Mapping[ChangelogPartition, int] = {}
     paths: tuple[str, ...] = ()
     lines: tuple[OrphanLine, ...] = ()
+    changelogs: tuple[ChangelogPartition, ...] = ()
     records: int | None = None
-
-    @property
-    def replays_whole(self) -> bool:
-        """Whether the application fills the store anew, so that a snapshot would spare it that."""
-        return self.action == "set_aside"
 
 
 class TaskMend(msgspec.Struct, frozen=True, kw_only=True):
@@ -140,6 +136,7 @@ def _plan_store(
         effect=f"{_offsets(least)} is noted in all {len(store.databases)} databases, "
         f"and the application replays {_cost(records, 'what follows')} from there",
         least=least,
+        changelogs=tuple(least),
         records=records,
     )
 
@@ -154,6 +151,7 @@ def _drop_line(verdict: Verdict, task: TaskFacts, bounds: Bounds) -> StoreMend:
         effect=f"its line in {lines[0].file} is removed, and the store is filled from "
         f"{_cost(records)}",
         lines=lines,
+        changelogs=tuple(line.changelog for line in lines),
         records=records,
     )
 
@@ -167,6 +165,7 @@ def _set_aside(verdict: Verdict, store: StoreFacts, bounds: Bounds, why: str = "
         reason=verdict.reason,
         effect=f"{why}its files are set aside, and the application replays {_cost(records)}",
         paths=(store.location.root, *store.location.side_files),
+        changelogs=changelogs,
         records=records,
     )
 

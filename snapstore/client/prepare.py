@@ -1,0 +1,173 @@
+"""Make a state directory ready for the next start: the chain that runs before it."""
+
+import socket
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Literal, overload
+
+from snapstore.client.catalog import utc_now
+from snapstore.client.opening import open as open_repository
+from snapstore.client.parts import state_dir
+from snapstore.client.snapstore import Snapstore
+from snapstore.client.trust import fsck_options, fsck_ports, newest_of
+from snapstore.config import Config
+from snapstore.errors import ConfigError, SnapshotNotFoundError
+from snapstore.model.identity import StoreId
+from snapstore.model.listing import ListedSnapshot
+from snapstore.model.report import Event
+from snapstore.operations.fsck import FsckPorts
+from snapstore.operations.prepare import (
+    PrepareOptions,
+    PreparePlan,
+    PreparePorts,
+    PrepareReport,
+    plan_prepare,
+)
+from snapstore.operations.prepare import prepare as make_ready
+from snapstore.operations.prepare_plan import Share
+from snapstore.operations.restore_report import RestoreReport
+from snapstore.ports import Clock, Listener
+from snapstore.registry import Registry
+
+
+def _nobody(event: Event) -> None:
+    """The listener where none is given."""
+    del event
+
+
+@overload
+def prepare(
+    directory: Path | str | None = None,
+    *,
+    config: Config | None = None,
+    application: str | None = None,
+    tasks: Sequence[str] = (),
+    stores: Sequence[str] = (),
+    share: Share | None = None,
+    instance: str | None = None,
+    bring: bool = True,
+    prefer_snapshots: bool = False,
+    allow_unchecked_changelog: bool = False,
+    guarantee: str | None = None,
+    version: str | None = None,
+    scan: bool = False,
+    listener: Listener = _nobody,
+    clock: Clock = utc_now,
+    registry: Registry | None = None,
+    dry_run: Literal[False] = False,
+) -> PrepareReport: ...
+
+
+@overload
+def prepare(
+    directory: Path | str | None = None,
+    *,
+    config: Config | None = None,
+    application: str | None = None,
+    tasks: Sequence[str] = (),
+    stores: Sequence[str] = (),
+    share: Share | None = None,
+    instance: str | None = None,
+    bring: bool = True,
+    prefer_snapshots: bool = False,
+    allow_unchecked_changelog: bool = False,
+    guarantee: str | None = None,
+    version: str | None = None,
+    scan: bool = False,
+    listener: Listener = _nobody,
+    clock: Clock = utc_now,
+    registry: Registry | None = None,
+    dry_run: Literal[True],
+) -> PreparePlan: ...
+
+
+def prepare(
+    directory: Path | str | None = None,
+    *,
+    config: Config | None = None,
+    application: str | None = None,
+    tasks: Sequence[str] = (),
+    stores: Sequence[str] = (),
+    share: Share | None = None,
+    instance: str | None = None,
+    bring: bool = True,
+    prefer_snapshots: bool = False,
+    allow_unchecked_changelog: bool = False,
+    guarantee: str | None = None,
+    version: str | None = None,
+    scan: bool = False,
+    listener: Listener = _nobody,
+    clock: Clock = utc_now,
+    registry: Registry | None = None,
+    dry_run: bool = False,
+) -> PrepareReport | PreparePlan:
+    """Look, mend, else restore the newest usable snapshot, else leave it to the application.
+
+    On an empty disk the tasks that this instance last had are restored: ``tasks``, a ``share`` of
+    all, or those last captured from ``instance`` (default: the configured one, or the host name).
+    Without a repository nothing is restored. With ``dry_run`` the plan is returned. Raises
+    ConfigError, StoreInUseError, RefusedError with the choices, UnavailableError.
+    """
+    settings = config or Config()
+    plugins = registry or Registry()
+    name = application or settings.state.application
+    if name is None:
+        raise ConfigError("no application was named", hint="give --application ID")
+    place = state_dir(settings, directory)
+    options = PrepareOptions(
+        fsck=fsck_options(
+            settings, name, (), stores, guarantee=guarantee, version=version, scan=scan
+        ),
+        tasks=tuple(tasks),
+        share=share,
+        instance=instance,
+        host=settings.state.instance or socket.gethostname(),
+        bring=bring,
+        prefer_snapshots=prefer_snapshots,
+    )
+    with fsck_ports(settings, plugins, clock, listener) as looking:
+        if settings.repository.url is None:
+            ports = _without_repository(looking)
+            if dry_run:
+                return plan_prepare(place, ports, options)
+            return make_ready(place, ports, options)
+        with open_repository(config=settings, clock=clock, registry=plugins) as repository:
+            saved = newest_of(repository.repository.catalog, name)
+
+            def restore(task: str, store: str | None) -> RestoreReport:
+                return repository.restore(
+                    target=place,
+                    application=name,
+                    task=task,
+                    store=store,
+                    replace=True,
+                    allow_unchecked_changelog=allow_unchecked_changelog,
+                    listener=listener,
+                )
+
+            ports = PreparePorts(
+                fsck=looking,
+                saved=saved,
+                instance_of=lambda: _instances(repository, saved),
+                restore=restore,
+            )
+            if dry_run:
+                return plan_prepare(place, ports, options)
+            return make_ready(place, ports, options)
+
+
+def _without_repository(looking: FsckPorts) -> PreparePorts:
+    def restore(task: str, store: str | None) -> RestoreReport:
+        raise SnapshotNotFoundError(f"no repository is configured to restore {task}/{store} from")
+
+    return PreparePorts(fsck=looking, saved={}, instance_of=dict, restore=restore)
+
+
+def _instances(repository: Snapstore, saved: Mapping[StoreId, ListedSnapshot]) -> Mapping[str, str]:
+    """Tell from which instance the newest snapshot of each task was captured, by the clock."""
+    newest: dict[str, ListedSnapshot] = {}
+    for listed in saved.values():
+        before = newest.get(listed.store.task)
+        if before is None or listed.captured_at > before.captured_at:
+            newest[listed.store.task] = listed
+    return {task: repository.load(listed).description.instance for task, listed in newest.items()}

@@ -1,0 +1,268 @@
+"""Before a start: mend what would lose rows, restore what would be rebuilt, leave the rest."""
+
+from collections.abc import Callable, Mapping, Sequence
+from pathlib import Path
+from typing import Literal
+
+import msgspec
+
+from snapstore.errors import IntegrityError, NotFoundError, RefusedError, StoreNotFoundError
+from snapstore.model.identity import StoreId, natural_order
+from snapstore.model.listing import ListedSnapshot
+from snapstore.model.verdict import Kind, Verdict
+from snapstore.operations.fsck import FsckOptions, FsckPorts, fsck
+from snapstore.operations.fsck_report import FsckReport
+from snapstore.operations.mend import MendedTask, interrupted, mend
+from snapstore.operations.mend_plan import MendPlan, plan_mend
+from snapstore.operations.prepare_plan import Decision, Share, choose_tasks, decide
+from snapstore.operations.restore_report import RestoreReport
+
+Restore = Callable[[str, str | None], RestoreReport]
+"""Restores one store of a task, or with None the whole task, over what is there."""
+
+Outcome = Literal["as_it_is", "mended", "restored", "rebuilds", "left"]
+
+_NOT_USABLE = (RefusedError, NotFoundError, IntegrityError)
+"""What says that no snapshot can be used. Any other error says that it could not be found out, and
+is never taken for an answer."""
+
+
+class PrepareOptions(msgspec.Struct, frozen=True, kw_only=True):
+    """What to prepare, and what may be done.
+
+    ``tasks``, ``share`` and ``instance`` (default: ``host``) say which tasks an empty disk gets.
+    ``bring`` False: none. ``prefer_snapshots``: restore also where a mend would do.
+    """
+
+    fsck: FsckOptions
+    tasks: tuple[str, ...] = ()
+    share: Share | None = None
+    instance: str | None = None
+    host: str
+    bring: bool = True
+    prefer_snapshots: bool = False
+
+
+class PreparePorts(msgspec.Struct, frozen=True, kw_only=True):
+    """What it works with.
+
+    ``saved`` are the newest snapshots of each store of the application, ``instance_of`` tells
+    where those of each task were captured; both are empty without a repository.
+    """
+
+    fsck: FsckPorts
+    saved: Mapping[StoreId, ListedSnapshot]
+    instance_of: Callable[[], Mapping[str, str]]
+    restore: Restore
+
+
+class PreparePlan(msgspec.Struct, frozen=True, kw_only=True):
+    """What would be done: decisions on what is there, and tasks to bring.
+
+    ``report`` is None for an empty disk.
+    """
+
+    report: FsckReport | None
+    decisions: tuple[Decision, ...]
+    bring: tuple[str, ...]
+    mend: MendPlan
+
+
+class PreparedStore(msgspec.Struct, frozen=True, kw_only=True):
+    """What was done about one store, and why."""
+
+    store: StoreId
+    outcome: Outcome
+    reason: str
+
+
+class PrepareReport(msgspec.Struct, frozen=True, kw_only=True):
+    """The state directory as it is now. ``notes`` are sentences on what was found and tried."""
+
+    stores: tuple[PreparedStore, ...]
+    worst: Kind
+    mended: tuple[MendedTask, ...] = ()
+    restored: tuple[RestoreReport, ...] = ()
+    notes: tuple[str, ...] = ()
+
+
+def plan_prepare(state_dir: Path, ports: PreparePorts, options: PrepareOptions) -> PreparePlan:
+    """Return what ``prepare`` would do; nothing is written.
+
+    Raises what ``fsck`` and ``choose_tasks`` raise.
+    """
+    report = _look(state_dir, ports, options)
+    plan = MendPlan(tasks=()) if report is None else plan_mend(report)
+    decisions: tuple[Decision, ...] = ()
+    if report is not None:
+        decisions = decide(report, plan, ports.saved, prefer_snapshots=options.prefer_snapshots)
+    bring = _to_bring(report, ports, options)
+    return PreparePlan(report=report, decisions=decisions, bring=bring, mend=plan)
+
+
+def prepare(state_dir: Path, ports: PreparePorts, options: PrepareOptions) -> PrepareReport:
+    """Make a state directory safe to start with, and quick where snapshots allow it.
+
+    An interrupted restore or mend is resolved first. What no snapshot helps is mended; what no mend
+    helps is left to the application, which fills it from the changelog. A directory that needs
+    nothing is read and not touched. Raises StoreInUseError when the application runs, RefusedError
+    when it is not clear which tasks an empty disk gets, and UnavailableError when storage or Kafka
+    cannot be reached: that is no answer, and never leads to an empty start.
+    """
+    notes: list[str] = []
+    mended = _finish_interrupted(state_dir, ports, options, notes)
+    plan = plan_prepare(state_dir, ports, options)
+    restored: list[RestoreReport] = []
+    for task in plan.bring:
+        restored += _restore_task(task, ports, options, notes)
+    restored += _restore_decided(plan.decisions, ports, notes)
+    if plan.mend.tasks:
+        mended += mend(state_dir, ports.fsck, _of_disk(state_dir, ports, options)).tasks
+    report = _look(state_dir, ports, options) if mended or restored else plan.report
+    done = {store.store for each in restored for store in each.stores}
+    return PrepareReport(
+        stores=() if report is None else _outcomes(report, done, mended),
+        worst="clean" if report is None else report.worst,
+        mended=tuple(mended),
+        restored=tuple(restored),
+        notes=tuple(notes),
+    )
+
+
+def _look(state_dir: Path, ports: PreparePorts, options: PrepareOptions) -> FsckReport | None:
+    """Return what is on the disk; None when there is no store and no trace of one."""
+    try:
+        report = fsck(state_dir, ports.fsck, _of_disk(state_dir, ports, options))
+    except StoreNotFoundError:
+        return None
+    return report if report.verdicts else None
+
+
+def _of_disk(state_dir: Path, ports: PreparePorts, options: PrepareOptions) -> FsckOptions:
+    """Limit the look to the named tasks, as far as they are there."""
+    if not options.tasks:
+        return options.fsck
+    application = options.fsck.application
+    there = {each.task for each in ports.fsck.inspector.read_tasks(state_dir, application)}
+    named = tuple(task for task in options.tasks if task in there)
+    if not named:
+        raise StoreNotFoundError("none of the named tasks is there", tasks=list(options.tasks))
+    return msgspec.structs.replace(options.fsck, tasks=named)
+
+
+def _to_bring(
+    report: FsckReport | None, ports: PreparePorts, options: PrepareOptions
+) -> tuple[str, ...]:
+    """Choose the tasks to restore: all of this instance on an empty disk, else named ones only."""
+    if not options.bring:
+        return ()
+    known = {store.task for store in ports.saved}
+    there = set() if report is None else {verdict.store.task for verdict in report.verdicts}
+    if options.tasks:
+        named = sorted(known & set(options.tasks) - there, key=natural_order)
+        return tuple(named)
+    if report is not None:
+        return ()
+    return choose_tasks(
+        known,
+        {} if options.share is not None else ports.instance_of(),
+        instance=options.instance,
+        share=options.share,
+        host=options.host,
+    )
+
+
+def _finish_interrupted(
+    state_dir: Path, ports: PreparePorts, options: PrepareOptions, notes: list[str]
+) -> list[MendedTask]:
+    try:
+        found = interrupted(ports.fsck.inspector, state_dir, options.fsck.application)
+    except StoreNotFoundError:
+        return []
+    if not found:
+        return []
+    report = mend(state_dir, ports.fsck, options.fsck)
+    notes += report.recovered
+    return list(report.tasks)
+
+
+def _restore_task(
+    task: str, ports: PreparePorts, options: PrepareOptions, notes: list[str]
+) -> list[RestoreReport]:
+    """Restore a whole task; if that cannot be, each store of it that can, unless exactly-once."""
+    try:
+        return [ports.restore(task, None)]
+    except _NOT_USABLE as error:
+        notes.append(f"task {task} was not restored: {error.message}")
+    if options.fsck.guarantee.startswith("exactly_once"):
+        return []
+    stores = sorted(store.store for store in ports.saved if store.task == task)
+    if len(stores) < 2:
+        return []
+    return [each for store in stores for each in _restore_store(task, store, ports, notes)]
+
+
+def _restore_decided(
+    decisions: Sequence[Decision], ports: PreparePorts, notes: list[str]
+) -> list[RestoreReport]:
+    reports: list[RestoreReport] = []
+    tasks = dict.fromkeys(decision.store.task for decision in decisions)
+    for task in tasks:
+        chosen = [
+            decision
+            for decision in decisions
+            if decision.store.task == task and decision.choice == "restore"
+        ]
+        if any(decision.whole_task for decision in chosen):
+            try:
+                reports.append(ports.restore(task, None))
+            except _NOT_USABLE as error:
+                notes.append(f"task {task} was not restored: {error.message}")
+            continue
+        for decision in chosen:
+            reports += _restore_store(task, decision.store.store, ports, notes)
+    return reports
+
+
+def _restore_store(
+    task: str, store: str, ports: PreparePorts, notes: list[str]
+) -> list[RestoreReport]:
+    try:
+        return [ports.restore(task, store)]
+    except _NOT_USABLE as error:
+        notes.append(f"{task}/{store} was not restored: {error.message}")
+        return []
+
+
+def _outcomes(
+    report: FsckReport, restored: set[str], mended: Sequence[MendedTask]
+) -> tuple[PreparedStore, ...]:
+    effects = {
+        mend.store: f"{mend.reason}; {mend.effect}" for task in mended for mend in task.plan.stores
+    }
+    stores = [_outcome(verdict, restored, effects) for verdict in report.verdicts]
+    seen = {each.store for each in stores}
+    stores += [
+        PreparedStore(store=store, outcome="mended", reason=effect)
+        for store, effect in effects.items()
+        if store not in seen
+    ]
+    return tuple(sorted(stores, key=lambda each: each.store.order))
+
+
+def _outcome(verdict: Verdict, restored: set[str], effects: Mapping[StoreId, str]) -> PreparedStore:
+    outcome: Outcome
+    reason = verdict.reason
+    if str(verdict.store) in restored:
+        outcome = "restored"
+    elif verdict.store in effects:
+        outcome, reason = "mended", effects[verdict.store]
+    elif verdict.kind == "clean" or (
+        verdict.kind == "replays" and verdict.resume_offset is not None
+    ):
+        outcome = "as_it_is"
+    elif verdict.kind in ("replays", "wipes"):
+        outcome = "rebuilds"
+    else:
+        outcome = "left"
+    return PreparedStore(store=verdict.store, outcome=outcome, reason=reason)

@@ -1,0 +1,147 @@
+"""Decide what each store needs before the next start, and which tasks an empty disk gets."""
+
+from collections.abc import Collection, Mapping
+from typing import Literal
+
+import msgspec
+
+from snapstore.errors import RefusedError
+from snapstore.model.identity import StoreId, natural_order
+from snapstore.model.listing import ListedSnapshot
+from snapstore.model.verdict import Bounds, Verdict
+from snapstore.operations.fsck_report import FsckReport
+from snapstore.operations.mend_plan import MendPlan, StoreMend, estimate
+
+Choice = Literal["as_it_is", "mend", "restore", "rebuild", "left"]
+
+
+class Decision(msgspec.Struct, frozen=True, kw_only=True):
+    """What is done about one store; ``reason`` is a sentence.
+
+    ``rebuild``: the application fills it by itself, which is safe; ``left``: nothing can be done.
+    ``whole_task``: a restore is of use only together with all other stores of the task.
+    """
+
+    store: StoreId
+    choice: Choice
+    reason: str
+    whole_task: bool = False
+
+
+class Share(msgspec.Struct, frozen=True):
+    """The ``number``-th of ``count`` equal parts, from 1."""
+
+    number: int
+    count: int
+
+
+def decide(
+    report: FsckReport,
+    plan: MendPlan,
+    saved: Mapping[StoreId, ListedSnapshot],
+    *,
+    prefer_snapshots: bool = False,
+) -> tuple[Decision, ...]:
+    """Return one decision for each store, in the order of the report.
+
+    ``saved`` are the stores that have a snapshot. One is taken where the application would fill the
+    store anew otherwise; with ``prefer_snapshots`` also where a mend would do. A task that is given
+    up as a whole is restored only if each of its stores can be: a part would be wiped again.
+    """
+    mends = {mend.store: mend for task in plan.tasks for mend in task.stores}
+    decisions: list[Decision] = []
+    for task in report.tasks:
+        wiped = [verdict for verdict in task.verdicts if verdict.kind == "wipes"]
+        whole = all(verdict.store in saved for verdict in task.verdicts)
+        for verdict in task.verdicts:
+            if wiped and verdict.kind == "wipes":
+                decisions.append(_of_wiped(verdict, whole=whole))
+            else:
+                mend = mends.get(verdict.store)
+                decisions.append(_of_store(verdict, mend, saved, prefer_snapshots))
+    return tuple(decisions)
+
+
+def quicker_snapshots(
+    plan: MendPlan, saved: Mapping[StoreId, ListedSnapshot], bounds: Bounds | None
+) -> tuple[str, ...]:
+    """Say in sentences which stores would be up to date sooner from their newest snapshot."""
+    told = []
+    for mend in (mend for task in plan.tasks for mend in task.stores):
+        listed = saved.get(mend.store)
+        if listed is None or listed.applied_offset is None or len(mend.changelogs) != 1:
+            continue
+        log = (bounds or {}).get(mend.changelogs[0])
+        if log is None or mend.records is None:
+            continue
+        records = max(0, log.end - (listed.applied_offset + 1))
+        if records < mend.records:
+            told.append(
+                f"{mend.store}: its newest snapshot at offset {listed.applied_offset} would replay "
+                f"{records:,} records instead, about {estimate(records)}: --from-snapshot"
+            )
+    return tuple(told)
+
+
+def choose_tasks(
+    known: Collection[str],
+    instance_of: Mapping[str, str],
+    *,
+    instance: str | None = None,
+    share: Share | None = None,
+    host: str,
+) -> tuple[str, ...]:
+    """Return the tasks that an instance with an empty disk brings back.
+
+    ``known`` have snapshots; ``instance_of`` tells where the newest of each was captured. It is a
+    share of all, or those that were last captured from ``instance`` (default: ``host``). Raises
+    RefusedError with the choices when none was captured there: several instances must not all bring
+    back every task.
+    """
+    ordered = sorted(known, key=natural_order)
+    if share is not None:
+        return tuple(ordered[share.number - 1 :: share.count])
+    wanted = instance or host
+    chosen = tuple(task for task in ordered if instance_of.get(task) == wanted)
+    if ordered and not chosen:
+        instances = sorted(set(instance_of.values()))
+        raise RefusedError(
+            f"no task was last captured from {wanted!r}, so it is not clear which of "
+            f"{len(ordered)} tasks belong here",
+            hint="give --task, --share i/n (1/1 for all), or --instance with one of the instances "
+            "below",
+            instances=instances,
+            tasks=ordered,
+        )
+    return chosen
+
+
+def _of_wiped(verdict: Verdict, *, whole: bool) -> Decision:
+    if whole:
+        return Decision(
+            store=verdict.store, choice="restore", reason=verdict.reason, whole_task=True
+        )
+    return Decision(store=verdict.store, choice="rebuild", reason=verdict.reason)
+
+
+def _of_store(
+    verdict: Verdict,
+    mend: StoreMend | None,
+    saved: Mapping[StoreId, ListedSnapshot],
+    prefer_snapshots: bool,
+) -> Decision:
+    listed = saved.get(verdict.store)
+    if mend is None and verdict.kind in ("unknown", "refuses", "damaged", "loses_rows"):
+        return Decision(store=verdict.store, choice="left", reason=verdict.reason)
+    if mend is None and verdict.kind == "clean":
+        return Decision(store=verdict.store, choice="as_it_is", reason=verdict.reason)
+    if mend is None and verdict.resume_offset is not None:
+        return Decision(store=verdict.store, choice="as_it_is", reason=verdict.reason)
+    anew = mend is None or mend.action in ("set_aside", "drop_line")
+    file_only = mend is not None and mend.action == "set_file_aside"
+    if listed is not None and not file_only and (anew or prefer_snapshots):
+        return Decision(store=verdict.store, choice="restore", reason=verdict.reason)
+    if mend is not None:
+        reason = f"{verdict.reason}; {mend.effect}"
+        return Decision(store=verdict.store, choice="mend", reason=reason)
+    return Decision(store=verdict.store, choice="rebuild", reason=verdict.reason)
