@@ -32,6 +32,7 @@ COMMANDS: Final = {
         "unpin": "unpin",
         "delete": "delete",
         "prune": "prune",
+        "repair": "repair",
         "config": "config",
         "plugins": "plugins",
         "demo": "demo",

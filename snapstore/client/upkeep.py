@@ -10,7 +10,10 @@ from snapstore.model.report import Event
 from snapstore.model.retention import RetentionPolicy
 from snapstore.operations.prune import PruneOptions, plan_prune, prune
 from snapstore.operations.prune_report import PruneReport
+from snapstore.operations.repair import RepairOptions, propose_repair, repair
+from snapstore.operations.repair_plan import RepairReport, RepositoryReport
 from snapstore.operations.upkeep import Actor
+from snapstore.operations.verify_repository import verify_repository
 from snapstore.ports import Clock, Listener
 from snapstore.repository import Repository
 
@@ -50,6 +53,36 @@ class UpkeepVerbs(CatalogVerbs):
         if dry_run:
             return plan_prune(self.repository, options, clock=self.clock)
         return prune(self.repository, options, self._actor(), clock=self.clock, listener=listener)
+
+    def verify_repository(self) -> RepositoryReport:
+        """Compare catalog and storage, both ways; nothing is written.
+
+        Raises UnavailableError when the storage cannot be read.
+        """
+        return verify_repository(
+            self.repository, clock=self.clock, parallel=self.config.transfer.parallel
+        )
+
+    def repair(
+        self,
+        *,
+        read_data: bool = False,
+        listener: Listener = _nobody,
+        dry_run: bool = False,
+    ) -> RepairReport:
+        """Rebuild lost catalog entries, and take out snapshots whose bytes are gone.
+
+        Look at ``report.quarantined``: those snapshots are lost. With ``dry_run`` nothing is
+        changed. Raises RunInProgressError, RefusedError when a clock went back.
+        """
+        options = RepairOptions(
+            read_data=read_data,
+            parallel=self.config.transfer.parallel,
+            limit_bytes_per_second=self.config.transfer.limit_rate,
+        )
+        if dry_run:
+            return propose_repair(self.repository, options, clock=self.clock, listener=listener)
+        return repair(self.repository, options, self._actor(), clock=self.clock, listener=listener)
 
     def _actor(self) -> Actor:
         instance = self.config.state.instance or socket.gethostname()

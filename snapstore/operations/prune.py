@@ -164,7 +164,8 @@ class _Prune:
 
     def _condemn(self, plan: SweepPlan) -> None:
         marks, run = self._repository.marks, self._actor.run
-        self._each(plan.condemn, lambda name: marks.condemn(name, run=run, now=self._clock()))
+        names = (*plan.condemn, *plan.broken)
+        self._each(names, lambda name: marks.condemn(name, run=run, now=self._clock()))
         self._each(plan.remove_manifests, self._say_removed)
 
     def _say_removed(self, snapshot_id: str) -> None:
@@ -261,6 +262,11 @@ def _abandoned(repository: Repository, before: datetime) -> list[UnfinishedUploa
 
 def _notes(found: Survey, plan: SweepPlan, waits: Waits) -> tuple[str, ...]:
     notes = [f"no blob was condemned or deleted: {reason}" for reason in plan.unjudged]
+    if plan.broken:
+        notes.append(
+            f"{len(plan.broken)} blobs that snapshots name are lost, the first {plan.broken[0]}:"
+            " the next snapshots of those stores send their bytes anew; see snapstore verify"
+        )
     if plan.lost:
         notes.append(
             f"{len(plan.lost)} snapshots have lost their catalog entries, nobody removed them:"

@@ -65,6 +65,10 @@ class Previous(msgspec.Struct, frozen=True, kw_only=True):
         """Names by hash."""
         return {file.sha256: file.blob for file in self.manifest.files if file.blob is not None}
 
+    def holds(self, entries: tuple[FileEntry, ...]) -> bool:
+        """Whether it names the same blobs: those that were lost have another name now."""
+        return [file.blob for file in self.manifest.files] == [entry.blob for entry in entries]
+
 
 class StoreSnapshotter:
     """Takes the stores of one run, one call for each; safe for several threads.
@@ -146,7 +150,7 @@ class StoreSnapshotter:
         same = previous is not None and _same(previous.manifest, description, entries)
         outcome = _counted(_outcome(location, "unchanged", same_content=same), files)
         outcome = msgspec.structs.replace(outcome, remarks=offsets.remarks)
-        if previous is not None and same and self._skip_unchanged:
+        if previous is not None and self._skip_unchanged and same and previous.holds(entries):
             return msgspec.structs.replace(outcome, same_as=previous.listed)
         snapshot = self._publish(description, entries, outcome, previous)
         return msgspec.structs.replace(outcome, status="stored", snapshot=snapshot)

@@ -1,7 +1,7 @@
 """Look at everything that lies in a repository, and at what names what."""
 
 import sys
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from typing import Literal, TypeVar
 
@@ -22,7 +22,7 @@ from snapstore.ports import ObjectStat
 from snapstore.repository import Repository, SweptRecord, keys
 from snapstore.repository.catalog import listing_of
 
-Fault = Literal["entry", "manifest", "missing", "size", "archived"]
+Fault = Literal["entry", "manifest", "missing", "size", "archived", "corrupt"]
 
 T = TypeVar("T")
 
@@ -31,15 +31,15 @@ class Found(msgspec.Struct, frozen=True, kw_only=True):
     """A snapshot that the catalog lists.
 
     ``blobs`` are those that its manifest names, None when that cannot be known. ``damage`` says why
-    it cannot be restored, ``newer`` that a newer snapstore wrote it. ``history`` tells topics of
-    one name apart; empty where it is not known.
+    it cannot be restored, ``broken`` are the blobs to blame, ``newer`` says that a newer snapstore
+    wrote it. ``history`` tells topics of one name apart; empty where it is not known.
     """
 
     listed: ListedSnapshot
     blobs: tuple[str, ...] | None
     damage: str | None = None
     fault: Fault | None = None
-    missing: tuple[str, ...] = ()
+    broken: tuple[str, ...] = ()
     history: str = ""
     newer: bool = False
 
@@ -173,13 +173,13 @@ def _found(
     if entry_damage is not None:
         return _damaged(facts, "entry", entry_damage.message)
     if described != manifest.description:
-        return _damaged(facts, "manifest", "the manifest describes something else than the entry")
+        return _damaged(facts, "entry", "the entry describes something else than the manifest")
     try:
         check_names([manifest])
     except RefusedError as error:
         return _damaged(facts, "manifest", error.message)
-    fault, damage, missing = judge_blobs(manifest, _stat_of(repository, blobs))
-    return msgspec.structs.replace(facts, fault=fault, damage=damage, missing=missing)
+    fault, damage, broken = judge_blobs(manifest, _stat_of(repository, blobs))
+    return msgspec.structs.replace(facts, fault=fault, damage=damage, broken=broken)
 
 
 def _damaged(facts: Found, fault: Fault, damage: str) -> Found:
@@ -209,23 +209,27 @@ def named_by(manifest: Manifest) -> tuple[str, ...]:
 def judge_blobs(
     manifest: Manifest, stat_of: Callable[[str], ObjectStat | None]
 ) -> tuple[Fault | None, str | None, tuple[str, ...]]:
-    """Return what is wrong with the blobs of a manifest, and which of them are not there."""
+    """Return what is wrong with the blobs of a manifest, and which of them are not there whole."""
     stats = {name: stat_of(name) for name in named_by(manifest)}
-    missing = tuple(name for name, stat in stats.items() if stat is None)
+    sizes = {file.blob: file.size for file in manifest.files if file.blob is not None}
+    missing = [name for name, stat in stats.items() if stat is None]
+    wrong = [name for name, stat in stats.items() if stat and stat.size != sizes[name]]
+    archived = [stat for stat in stats.values() if stat and stat.storage_class in ARCHIVE_CLASSES]
+    broken = (*missing, *wrong)
     if missing:
-        more = f" and {len(missing) - 1} more" if len(missing) > 1 else ""
-        return "missing", f"blob {missing[0]}{more} is missing", missing
-    for file in manifest.files:
-        stat = stats[file.blob] if file.blob is not None else None
-        if stat is None:
-            continue
-        if stat.size != file.size:
-            damage = f"blob {file.blob} holds {stat.size} bytes instead of {file.size}"
-            return "size", damage, ()
-        if stat.storage_class in ARCHIVE_CLASSES:
-            damage = f"blob {file.blob} lies in storage class {stat.storage_class}"
-            return "archived", damage, ()
+        return "missing", f"{_several(missing)} missing", broken
+    if wrong:
+        return "size", f"{_several(wrong)} of another size than the snapshot says", broken
+    if archived:
+        name = keys.parse_blob(archived[0].key)
+        return "archived", f"blob {name} lies in storage class {archived[0].storage_class}", ()
     return None, None, ()
+
+
+def _several(names: Sequence[str]) -> str:
+    if len(names) == 1:
+        return f"blob {names[0]} is"
+    return f"{len(names)} blobs, such as {names[0]}, are"
 
 
 def _stat_of(

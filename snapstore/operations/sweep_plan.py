@@ -30,14 +30,17 @@ class SweepPlan(msgspec.Struct, frozen=True, kw_only=True):
 
     ``delete`` were condemned long enough ago and nothing names them; ``condemn`` nothing names any
     more; ``waiting`` are condemned and not yet due. ``gone`` are condemned and not there any more:
-    that is noted, and ``revive`` are names of such notes that are old enough. ``lost`` are the
-    snapshots whose entries seem to be lost, not removed. ``unjudged`` tells why no blob could be
-    judged: then none is condemned and none deleted.
+    that is noted, and ``revive`` are names of such notes that are old enough. ``broken`` are named
+    by snapshots and are not there, or of another size: they are condemned too, so that the next
+    snapshot which needs their bytes sends them anew under another name. ``lost`` are the snapshots
+    whose entries seem to be lost, not removed. ``unjudged`` tells why no blob could be judged: then
+    none is condemned for not being named, and none deleted.
     """
 
     delete: tuple[str, ...] = ()
     condemn: tuple[str, ...] = ()
     waiting: tuple[str, ...] = ()
+    broken: tuple[str, ...] = ()
     gone: tuple[str, ...] = ()
     revive: tuple[str, ...] = ()
     old_records: tuple[str, ...] = ()
@@ -84,6 +87,9 @@ def plan_sweep(
             and storage_now - mark.modified_at > waits.unfinished
         ),
         lost=tuple(lost),
+        broken=tuple(
+            sorted({name for each in remaining for name in each.broken} - found.condemned.keys())
+        ),
         unjudged=_unjudged(found, protecting),
     )
     if plan.unjudged:

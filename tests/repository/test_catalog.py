@@ -55,8 +55,18 @@ def test_publishing_the_same_again_is_no_error(repository: Repository) -> None:
 def test_an_entry_is_never_written_over(repository: Repository) -> None:
     listed = publish(repository, describe())
     snapshot = repository.catalog.load(listed)
+    other = msgspec.structs.replace(snapshot.description, writer="somebody else")
     with pytest.raises(ConflictError):
-        repository.catalog.publish(msgspec.structs.replace(snapshot, new_bytes=99))
+        repository.catalog.publish(msgspec.structs.replace(snapshot, description=other))
+    assert repository.catalog.load(listed) == snapshot
+
+
+def test_an_entry_that_a_repair_has_put_there_meanwhile_is_the_same_one(
+    repository: Repository,
+) -> None:
+    listed = publish(repository, describe())
+    snapshot = repository.catalog.load(listed)
+    assert repository.catalog.publish(msgspec.structs.replace(snapshot, new_bytes=99)) == listed
     assert repository.catalog.load(listed) == snapshot
 
 

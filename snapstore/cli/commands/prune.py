@@ -73,7 +73,7 @@ def command(
     if report.unjudged:
         raise IntegrityError(
             f"no blob was condemned or deleted: {report.unjudged[0]}",
-            hint="see what is wrong: snapstore verify --repository; then snapstore repair",
+            hint="see what is wrong: snapstore verify --catalog; then snapstore repair",
             reasons=list(report.unjudged),
         )
 

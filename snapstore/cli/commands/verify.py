@@ -9,7 +9,8 @@ from snapstore.cli.lazy import Verb
 from snapstore.cli.options import Percent, limit_rate_option
 from snapstore.cli.session import Session
 from snapstore.cli.text import Column, count, short, table
-from snapstore.errors import IntegrityError
+from snapstore.cli.verify_catalog import verify_catalog
+from snapstore.errors import ConfigError, IntegrityError
 from snapstore.model.units import format_duration, format_size
 from snapstore.operations.verify_report import VerifyReport
 
@@ -22,6 +23,7 @@ from snapstore.operations.verify_report import VerifyReport
         "snapstore verify",
         "snapstore verify --read-data --sample 10%",
         "snapstore verify orders/counts:3 --open",
+        "snapstore verify --catalog",
     ),
 )
 @click.argument("refs", metavar="[REF...]", nargs=-1)
@@ -35,6 +37,7 @@ from snapstore.operations.verify_report import VerifyReport
     metavar="DIR",
     help="Where --open keeps a store meanwhile [default: the system's].",
 )
+@click.option("--catalog", is_flag=True, help="Compare catalog and storage, both ways.")
 @limit_rate_option
 @click.pass_obj
 def command(
@@ -45,14 +48,21 @@ def command(
     seed: int,
     open_store: bool,
     scratch: Path | None,
+    catalog: bool,
     limit_rate: int | None,
 ) -> None:
     """Look whether snapshots can be restored, all of them or those that are named.
 
     Without options the presence and the size of everything they need is checked. Damage is told
-    with every snapshot that it spoils (exit code 4).
+    with every snapshot that it spoils (exit code 4). With --catalog the whole repository is looked
+    at: also for snapshots that the catalog has lost, and for what no snapshot needs.
     """
     config = session.config({"transfer.limit_rate": (limit_rate, "--limit-rate")})
+    if catalog:
+        if refs or read_data or sample is not None or open_store:
+            raise ConfigError("--catalog is about the whole repository, and stands alone")
+        verify_catalog(session, config)
+        return
     with client.open(config=config) as repository, session.reporting() as reporter:
         report = repository.verify(
             refs,
