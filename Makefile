@@ -47,10 +47,11 @@ lint: venv ## style, types and the import rules
 	$(BIN)/lint-imports --no-cache
 
 test: jars lint ## lint and every test, with a real broker and real Kafka Streams applications
-	$(BIN)/pytest -m 'not soak'
+	$(BIN)/pytest -n 2 -m 'not kafka and not soak'
+	$(BIN)/pytest -m 'kafka and not soak'
 
 test-fast: lint ## lint and the tests that need no Java (under two minutes)
-	$(BIN)/pytest -m 'not kafka and not slow and not soak'
+	$(BIN)/pytest -n 2 -m 'not kafka and not slow and not soak'
 
 soak: jars venv ## the tests that run for minutes
 	$(BIN)/pytest -m soak --timeout 3600

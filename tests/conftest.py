@@ -1,7 +1,7 @@
 """A clean environment for every test, the shared broker, and no silent skips in CI."""
 
 import os
-from collections.abc import Generator, Iterator
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -11,7 +11,7 @@ from tests.support.jars import missing_tools
 from tests.support.seaweedfs import ACCESS_KEY, SECRET_KEY, seaweedfs_server
 from tests.support.streams_lab import StreamsLab
 
-_SKIPPED = pytest.StashKey[list[str]]()
+_skipped: list[str] = []
 
 
 @pytest.fixture(autouse=True)
@@ -79,37 +79,22 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
             item.add_marker(pytest.mark.skip(reason=f"missing: {', '.join(missing)}"))
 
 
-def pytest_configure(config: pytest.Config) -> None:
-    config.stash[_SKIPPED] = []
-
-
-@pytest.hookimpl(wrapper=True)
-def pytest_runtest_makereport(
-    item: pytest.Item,
-) -> Generator[None, pytest.TestReport, pytest.TestReport]:
-    report = yield
+def pytest_runtest_logreport(report: pytest.TestReport) -> None:
     if report.skipped and not hasattr(report, "wasxfail"):
-        item.config.stash[_SKIPPED].append(report.nodeid)
-    return report
+        _skipped.append(report.nodeid)
 
 
-@pytest.hookimpl(wrapper=True)
-def pytest_make_collect_report(
-    collector: pytest.Collector,
-) -> Generator[None, pytest.CollectReport, pytest.CollectReport]:
-    report = yield
+def pytest_collectreport(report: pytest.CollectReport) -> None:
     if report.skipped:
-        collector.config.stash[_SKIPPED].append(report.nodeid)
-    return report
+        _skipped.append(report.nodeid)
 
 
 def pytest_sessionfinish(session: pytest.Session) -> None:
-    if os.environ.get("CI") == "true" and session.config.stash[_SKIPPED]:
+    if os.environ.get("CI") == "true" and _skipped:
         session.exitstatus = pytest.ExitCode.TESTS_FAILED
 
 
 def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
-    config = terminalreporter.config
     if os.environ.get("CI") == "true":
-        for name in config.stash[_SKIPPED]:
+        for name in _skipped:
             terminalreporter.write_line(f"skipped, which CI does not allow: {name}", red=True)

@@ -3,7 +3,7 @@
 import threading
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from concurrent.futures import ThreadPoolExecutor
+from concurrent.futures import Future, ThreadPoolExecutor
 from datetime import datetime, timedelta
 
 import msgspec
@@ -84,8 +84,10 @@ def take_snapshots(
             deadline_passed=deadline_passed,
         )
         chosen = [(location, backend_of(location, backends)) for location in plan.locations]
-        taken = [stores.submit(snapshotter.take, *one) for one in chosen]
+        taken: list[Future[StoreOutcome]] = []
         try:
+            # An interrupt can come as soon as the first store is handed over.
+            taken.extend(stores.submit(snapshotter.take, *one) for one in chosen)
             outcomes = tuple(future.result() for future in taken)
         except BaseException:
             stop.order()
