@@ -1,5 +1,6 @@
 """Prune: retention takes snapshots out of the catalog, the sweep frees bytes nothing names."""
 
+import time
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from datetime import datetime, timedelta
@@ -10,6 +11,7 @@ from snapstore.model.identity import StoreId
 from snapstore.model.report import Noted
 from snapstore.model.retention import Candidate, Decision, RetentionPolicy, plan_retention
 from snapstore.model.units import spell_duration
+from snapstore.operations.deadline import Monotonic
 from snapstore.operations.prune_report import Amount, PruneReport
 from snapstore.operations.survey import Survey, survey
 from snapstore.operations.sweep_plan import SweepPlan, Waits, plan_sweep
@@ -72,6 +74,7 @@ def prune(
     *,
     clock: Clock,
     listener: Listener,
+    monotonic: Monotonic = time.monotonic,
 ) -> PruneReport:
     """Remove what retention does not keep, then sweep. Safe beside snapshots and restores.
 
@@ -79,7 +82,7 @@ def prune(
     RunInProgressError when another host prunes or repairs, RefusedError when a clock went back,
     UnavailableError when the storage cannot be read.
     """
-    with upkeep(repository, actor, clock=clock) as right:
+    with upkeep(repository, actor, clock=clock, monotonic=monotonic) as right:
         return _Prune(repository, options, actor, right, clock, listener).run()
 
 

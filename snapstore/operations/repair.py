@@ -1,12 +1,14 @@
 """Bring catalog and storage into agreement, losing nothing that is still there."""
 
 import threading
+import time
 
 import msgspec
 
 from snapstore.errors import ObjectNotFoundError
 from snapstore.model.report import Event, Noted
 from snapstore.model.snapshot import FORMAT, Manifest, Snapshot
+from snapstore.operations.deadline import Monotonic
 from snapstore.operations.repair_plan import Repaired, RepairPlan, RepairReport, plan_repair
 from snapstore.operations.survey import Found, Survey, survey
 from snapstore.operations.upkeep import Actor, Upkeep, upkeep
@@ -43,6 +45,7 @@ def repair(
     *,
     clock: Clock,
     listener: Listener,
+    monotonic: Monotonic = time.monotonic,
 ) -> RepairReport:
     """Rebuild entries from manifests, and take out those whose bytes are gone.
 
@@ -50,7 +53,7 @@ def repair(
     when another host prunes or repairs, RefusedError when a clock went back, UnavailableError when
     the storage cannot be read: what could not be looked at is not taken for lost.
     """
-    with upkeep(repository, actor, clock=clock) as right:
+    with upkeep(repository, actor, clock=clock, monotonic=monotonic) as right:
         found = survey(repository, parallel=options.parallel, tick=right.keep)
         corrupt = _corrupt(repository, found, options, _keeping(right, listener))
         plan = plan_repair(found, storage_now=right.storage_now, corrupt=corrupt)

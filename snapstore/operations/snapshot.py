@@ -2,13 +2,13 @@
 
 import threading
 import time
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
-from datetime import datetime, timedelta
 
 import msgspec
 
 from snapstore.model.report import Event, Noted
+from snapstore.operations.deadline import Deadline, Monotonic
 from snapstore.operations.discover import backend_of
 from snapstore.operations.rate_limit import RateLimit
 from snapstore.operations.snapshot_fence import UNFENCED, Fencer
@@ -48,6 +48,7 @@ def take_snapshots(
     listener: Listener,
     cache: HashCache | None,
     changelog: Changelog | None = None,
+    monotonic: Monotonic = time.monotonic,
 ) -> SnapshotReport:
     """Carry a plan out. One store that fails stops no other; its outcome carries the error.
 
@@ -64,7 +65,7 @@ def take_snapshots(
         if options.limit_rate_bytes_per_s
         else None
     )
-    deadline_passed = _deadline(clock, repository.marker.longest_run)
+    deadline = Deadline(clock, repository.marker.longest_run, monotonic=monotonic)
     blobs = repository.begin_run(facts.run)
     with (
         ThreadPoolExecutor(options.transfers, "transfer") as transfers,
@@ -81,7 +82,7 @@ def take_snapshots(
             clock=clock,
             listener=tell,
             stop=stop,
-            deadline_passed=deadline_passed,
+            deadline_passed=deadline.passed,
         )
         chosen = [(location, backend_of(location, backends)) for location in plan.locations]
         taken: list[Future[StoreOutcome]] = []
@@ -113,18 +114,6 @@ def _one_at_a_time(listener: Listener) -> Listener:
             listener(event)
 
     return tell
-
-
-def _deadline(clock: Clock, longest: timedelta) -> Callable[[], bool]:
-    """Return whether the run takes too long, by either clock: one can go back, one may sleep."""
-    began_at: datetime = clock()
-    began = time.monotonic()
-
-    def passed() -> bool:
-        elapsed = timedelta(seconds=time.monotonic() - began)
-        return max(clock() - began_at, elapsed) > longest
-
-    return passed
 
 
 def _save(cache: HashCache | None, tell: Listener) -> None:

@@ -1,13 +1,14 @@
 """Changes to what is stored: one host at a time, and none whose clock went back."""
 
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from datetime import datetime, timedelta
 
 import msgspec
 
 from snapstore.errors import RefusedError, StorageError
+from snapstore.operations.deadline import Deadline, Monotonic
 from snapstore.ports import Clock
 from snapstore.repository import Lease, Leases, Repository
 
@@ -35,16 +36,13 @@ class Upkeep:
         lease: Lease,
         *,
         clock: Clock,
-        monotonic: Callable[[], float] = time.monotonic,
+        monotonic: Monotonic = time.monotonic,
     ) -> None:
         self.storage_now = lease.storage_now
         self._storage = repository.storage
         self._longest = repository.marker.longest_run
         self._lease = lease
-        self._clock = clock
-        self._monotonic = monotonic
-        self._began_at: datetime = clock()
-        self._began = monotonic()
+        self._deadline = Deadline(clock, self._longest, monotonic=monotonic)
 
     def keep(self) -> None:
         """To be called often.
@@ -52,8 +50,7 @@ class Upkeep:
         Raises RunInProgressError when another host took over, RefusedError when the work took
         longer than anything may: what it saw at its beginning may not be true any more.
         """
-        elapsed = timedelta(seconds=self._monotonic() - self._began)
-        if max(self._clock() - self._began_at, elapsed) > self._longest:
+        if self._deadline.passed():
             raise RefusedError(
                 "the work took longer than the repository allows, and was stopped",
                 hint="run again: what was done is done",
@@ -77,16 +74,22 @@ class Upkeep:
 
 
 @contextmanager
-def upkeep(repository: Repository, actor: Actor, *, clock: Clock) -> Iterator[Upkeep]:
+def upkeep(
+    repository: Repository,
+    actor: Actor,
+    *,
+    clock: Clock,
+    monotonic: Monotonic = time.monotonic,
+) -> Iterator[Upkeep]:
     """Keep every other upkeep of the repository away meanwhile.
 
     Raises RunInProgressError when one is under way, RefusedError when the clock of this host or of
     the storage shows an earlier time than it did before.
     """
-    leases = Leases(repository.storage, WORK, holder=actor.holder, clock=clock)
+    leases = Leases(repository.storage, WORK, holder=actor.holder, clock=clock, monotonic=monotonic)
     with leases.held() as lease:
         _require_clocks(lease, clock())
-        yield Upkeep(repository, lease, clock=clock)
+        yield Upkeep(repository, lease, clock=clock, monotonic=monotonic)
 
 
 def _require_clocks(lease: Lease, now: datetime) -> None:
