@@ -31,6 +31,7 @@ if TYPE_CHECKING:
     from snapstore.errors import RefusedError as RefusedError
     from snapstore.errors import SnapstoreError as SnapstoreError
     from snapstore.errors import UnavailableError as UnavailableError
+    from snapstore.memory import MemoryStore as MemoryStore
     from snapstore.model.identity import ChangelogPartition as ChangelogPartition
     from snapstore.model.identity import StoreId as StoreId
     from snapstore.model.listing import ListedSnapshot as ListedSnapshot
@@ -57,6 +58,7 @@ _HOMES = {
         "SnapstoreError",
         "UnavailableError",
     ),
+    "snapstore.memory": ("MemoryStore",),
     "snapstore.model.identity": ("ChangelogPartition", "StoreId"),
     "snapstore.model.listing": ("ListedSnapshot",),
     "snapstore.model.snapshot": ("Snapshot",),
@@ -77,6 +79,7 @@ __all__ = [
     "IntegrityError",
     "Layout",
     "ListedSnapshot",
+    "MemoryStore",
     "NotFoundError",
     "ObjectStorage",
     "PartialFailureError",

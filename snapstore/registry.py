@@ -30,6 +30,7 @@ BUILT_IN: Final[Mapping[Kind, Mapping[str, str]]] = {
         "s3": "snapstore.storages.s3:S3Storage",
     },
     "backends": {
+        "memory": "snapstore.backends.memory:MemoryBackend",
         "rocksdb": "snapstore.backends.rocksdb:RocksDBBackend",
     },
     "layouts": {

@@ -15,6 +15,7 @@ PROMISED = [
     "IntegrityError",
     "Layout",
     "ListedSnapshot",
+    "MemoryStore",
     "NotFoundError",
     "ObjectStorage",
     "PartialFailureError",

@@ -100,12 +100,14 @@ def lies_in(name: str, folder: str) -> bool:
 
 
 def check_inside(target: Path, task_dir: Path) -> None:
-    """Raise UnsafePathError unless the task directory is a real folder's place below the target.
+    """Raise UnsafePathError unless the task directory is a real folder's place in the target.
+
+    It may be the target itself, where a layout has one store in one folder.
 
     Links below the target are refused: the rename that puts the new directory into place would
     replace the link, not what it points to.
     """
-    if ".." in task_dir.parts or not task_dir.is_relative_to(target) or task_dir == target:
+    if ".." in task_dir.parts or not task_dir.is_relative_to(target):
         raise UnsafePathError(
             f"refused: {task_dir} does not lie in {target}", target=str(target), path=str(task_dir)
         )

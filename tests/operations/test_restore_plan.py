@@ -350,7 +350,11 @@ def test_a_name_that_is_both_file_and_folder_is_refused() -> None:
         check_names([wanted(entry("a"), entry("a/b")).manifest])
 
 
-@pytest.mark.parametrize("place", ["..", "../elsewhere", "orders/../../x", "."])
+def test_the_target_itself_may_be_the_folder_of_the_only_store(tmp_path: Path) -> None:
+    check_inside(tmp_path / "state", tmp_path / "state")
+
+
+@pytest.mark.parametrize("place", ["..", "../elsewhere", "orders/../../x"])
 def test_a_task_directory_outside_the_target_is_refused(tmp_path: Path, place: str) -> None:
     with pytest.raises(UnsafePathError):
         check_inside(tmp_path / "state", tmp_path / "state" / place)
