@@ -4,7 +4,7 @@ import hashlib
 import os
 import threading
 from collections.abc import Callable, Iterator, Sequence
-from concurrent.futures import FIRST_EXCEPTION, Future, ThreadPoolExecutor, wait
+from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import contextmanager
 from pathlib import Path
 
@@ -17,7 +17,7 @@ from snapstore.errors import (
 )
 from snapstore.operations.rate_limit import RateLimit
 from snapstore.operations.stage_files import os_errors, write_all
-from snapstore.operations.stopping import Stop, WorkStopped
+from snapstore.operations.stopping import Stop, WorkStopped, until_failed
 from snapstore.ports import ObjectStorage
 from snapstore.repository import blobs, keys
 
@@ -69,7 +69,7 @@ def fetch_all(
     with ThreadPoolExecutor(max_workers=parallel, thread_name_prefix="fetch") as pool:
         futures = [pool.submit(one, blob) for blob in wanted]
         try:
-            wait(futures, return_when=FIRST_EXCEPTION)
+            until_failed(futures)
         finally:
             stop.order()
             for future in futures:

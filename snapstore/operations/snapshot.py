@@ -15,7 +15,7 @@ from snapstore.operations.snapshot_fence import UNFENCED, Fencer
 from snapstore.operations.snapshot_plan import SnapshotPlan
 from snapstore.operations.snapshot_report import SnapshotReport, StoreOutcome
 from snapstore.operations.snapshot_store import RunFacts, StoreSnapshotter
-from snapstore.operations.stopping import Stop
+from snapstore.operations.stopping import Stop, result_of
 from snapstore.operations.upload import Uploader
 from snapstore.ports import Changelog, Clock, Layout, Listener, StoreBackend
 from snapstore.repository import HashCache, Repository
@@ -89,7 +89,7 @@ def take_snapshots(
         try:
             # An interrupt can come as soon as the first store is handed over.
             taken.extend(stores.submit(snapshotter.take, *one) for one in chosen)
-            outcomes = tuple(future.result() for future in taken)
+            outcomes = tuple(result_of(future) for future in taken)
         except BaseException:
             stop.order()
             for future in taken:

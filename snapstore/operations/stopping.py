@@ -1,7 +1,11 @@
 """Stop work that goes on in other threads."""
 
 import threading
-from typing import Self
+from collections.abc import Iterable
+from concurrent.futures import FIRST_EXCEPTION, Future, wait
+from typing import Self, TypeVar
+
+_Result = TypeVar("_Result")
 
 
 class WorkStopped(BaseException):
@@ -38,3 +42,22 @@ class Stop:
         """Wait, but no longer than until the order; raises WorkStopped then."""
         (self._whole or self)._event.wait(seconds)
         self.check()
+
+
+def result_of(future: Future[_Result]) -> _Result:
+    """Wait for a result, and heed an interrupt within half a second."""
+    until_failed((future,))
+    return future.result()
+
+
+def until_failed(futures: Iterable[Future[_Result]]) -> None:
+    """Wait until all are done or one has failed, and heed an interrupt within half a second.
+
+    A signal that is delivered just before the main thread begins to wait, or to another thread,
+    does not end a wait without a time limit (Python's lock acquisition).
+    """
+    pending = set(futures)
+    while pending:
+        done, pending = wait(pending, timeout=0.5, return_when=FIRST_EXCEPTION)
+        if any(not each.cancelled() and each.exception() is not None for each in done):
+            return
