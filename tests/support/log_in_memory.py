@@ -184,6 +184,10 @@ class LogInMemory:
         records = self._log(changelog).records
         return next((n for n, record in records.items() if record.timestamp_ms >= at_ms), None)
 
+    def committed(self, group: str, source: ChangelogPartition) -> int | None:
+        """No group commits here."""
+        del group, source
+
     def close(self) -> None:
         """Nothing is held."""
 
