@@ -10,11 +10,17 @@ from snapstore.model.report import Event
 from snapstore.ports.changelog import Changelog, Tail
 from snapstore.ports.layout import Discovery, FamilyNote, FileNote, Layout, Note, StartInspector
 from snapstore.ports.replay import ReplayLayout, ReplaySubject, StoreReplay
-from snapstore.ports.storage import ObjectStat, ObjectStorage, UnfinishedUpload
+from snapstore.ports.storage import (
+    CheckingStorage,
+    ObjectStat,
+    ObjectStorage,
+    UnfinishedUpload,
+)
 from snapstore.ports.store import (
     Capture,
     InstallingBackend,
     Pair,
+    SeekableView,
     StoreBackend,
     StoreView,
     StoreWriter,
@@ -24,6 +30,7 @@ from snapstore.ports.store import (
 __all__ = [
     "Capture",
     "Changelog",
+    "CheckingStorage",
     "Clock",
     "Discovery",
     "FamilyNote",
@@ -37,6 +44,7 @@ __all__ = [
     "Pair",
     "ReplayLayout",
     "ReplaySubject",
+    "SeekableView",
     "StartInspector",
     "StoreBackend",
     "StoreReplay",

@@ -2,7 +2,7 @@
 
 from collections.abc import Iterator, Sequence
 from datetime import datetime
-from typing import Protocol
+from typing import Protocol, runtime_checkable
 
 import msgspec
 
@@ -104,3 +104,15 @@ class ObjectStorage(Protocol):
         ...
 
     def close(self) -> None: ...
+
+
+@runtime_checkable
+class CheckingStorage(ObjectStorage, Protocol):
+    """A storage that can leave to its server the check of what arrives."""
+
+    def rely_on_checks(self) -> None:
+        """Hash no file a second time while it is sent: the server was seen to refuse wrong bytes.
+
+        What ``put_file`` raises stays the same.
+        """
+        ...

@@ -5,7 +5,7 @@ from datetime import datetime, timedelta
 from typing import Self
 
 from snapstore.model.listing import ListedSnapshot
-from snapstore.ports import ObjectStorage
+from snapstore.ports import CheckingStorage, ObjectStorage
 from snapstore.repository import marker
 from snapstore.repository.blobs import BlobWriter, condemned_names
 from snapstore.repository.catalog import Catalog
@@ -21,6 +21,8 @@ class Repository:
         self.storage = storage
         self.marker = its_marker
         self._read_back = its_marker.uploads == "read_back"
+        if not self._read_back and isinstance(storage, CheckingStorage):
+            storage.rely_on_checks()
         self.catalog = Catalog(storage, read_back=self._read_back)
         self.manifests = Manifests(storage, read_back=self._read_back)
         self.pins = Pins(storage)

@@ -10,16 +10,18 @@ READ_BYTES = 1 << 20
 
 
 class CheckedReader:
-    """Reads one stretch of a source in order, and hashes it on the way.
+    """Reads one stretch of a source in order, and hashes it on the way unless told not to.
 
     ``key`` is what it will be stored as, for messages.
     """
 
-    def __init__(self, source: ByteSource, key: str, start: int, stop: int) -> None:
+    def __init__(
+        self, source: ByteSource, key: str, start: int, stop: int, *, hashed: bool = True
+    ) -> None:
         self._source = source
         self._key = key
         self._stop = stop
-        self._digest = hashlib.sha256()
+        self._digest = hashlib.sha256() if hashed else None
         self.position = start
 
     @property
@@ -52,11 +54,14 @@ class CheckedReader:
                 position=self.position,
                 size=self._source.size,
             )
-        self._digest.update(chunk)
+        if self._digest is not None:
+            self._digest.update(chunk)
         self.position += len(chunk)
         return chunk
 
     def hexdigest(self) -> str:
+        if self._digest is None:
+            raise ValueError("these bytes were not hashed")
         return self._digest.hexdigest()
 
 

@@ -1,6 +1,7 @@
 """The contract of storages, kept by a local folder, a moto server and a real S3 server."""
 
 import itertools
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -28,7 +29,7 @@ def seaweedfs_with_bucket(seaweedfs_url: str) -> str:
     return seaweedfs_url
 
 
-def opener(endpoint_url: str) -> OpenStorage:
+def opener(endpoint_url: str) -> Callable[[], S3Storage]:
     """Open an empty place of the bucket; its prefix holds a blank and a plus sign."""
     url = f"s3://{_BUCKET}/team a+b/{next(_NUMBERS)}"
     options = S3Options(endpoint_url=endpoint_url, multipart_threshold=8 * _MIB, part_size=5 * _MIB)
@@ -64,3 +65,17 @@ class TestS3OnSeaweedFS(StorageContract):
     @pytest.fixture
     def open_storage(self, seaweedfs_with_bucket: str) -> OpenStorage:
         return opener(seaweedfs_with_bucket)
+
+
+@pytest.mark.usefixtures("s3_credentials")
+class TestS3OnSeaweedFSWhichIsReliedOn(StorageContract):
+    @pytest.fixture
+    def open_storage(self, seaweedfs_with_bucket: str) -> OpenStorage:
+        opened = opener(seaweedfs_with_bucket)
+
+        def relying() -> S3Storage:
+            storage = opened()
+            storage.rely_on_checks()
+            return storage
+
+        return relying

@@ -24,7 +24,10 @@ _NO_SUCH_UPLOAD: Final = ("NoSuchUpload", "404")
 
 
 class MultipartUpload:
-    """One upload of one file to one key. ``settings`` are the storage class and the encryption."""
+    """One upload of one file to one key. ``settings`` are the storage class and the encryption.
+
+    Without ``hash_again`` a part that changed after it was hashed is left for the server to refuse.
+    """
 
     def __init__(
         self,
@@ -35,6 +38,7 @@ class MultipartUpload:
         bucket: str,
         key: str,
         settings: Mapping[str, Any],
+        hash_again: bool = True,
     ) -> None:
         self._connection = connection
         self._source = source
@@ -42,6 +46,7 @@ class MultipartUpload:
         self._bucket = bucket
         self._key = key
         self._settings = settings
+        self._hash_again = hash_again
         self._stopped = threading.Event()
         self._upload_id = ""
 
@@ -111,6 +116,7 @@ class MultipartUpload:
             sha256,
             start=part.start,
             stop=part.stop,
+            hashed=self._hash_again,
             stopped=self._stopped,
         )
 

@@ -39,7 +39,7 @@ class S3Options(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields
     sse: Literal["AES256", "aws:kms", "aws:kms:dsse"] | None = None
     sse_kms_key_id: str | None = None
     storage_class: str | None = None
-    multipart_threshold: Bytes = 128 * MIB
+    multipart_threshold: Bytes = 512 * MIB
     part_size: Bytes = 32 * MIB
     max_parts: Annotated[int, msgspec.Meta(ge=1, le=10_000)] = 10_000
     parts_in_flight: Count = 4

@@ -159,6 +159,9 @@ class S3Storage:
         finally:
             self.delete([key])
 
+    def rely_on_checks(self) -> None:
+        self._uploader.server_checks = True
+
     def close(self) -> None:
         self._uploader.close()
         self._connection.close()
