@@ -25,6 +25,7 @@ COMMANDS: Final = {
         "show": "show",
         "diff": "diff",
         "restore": "restore",
+        "status": "status",
         "verify": "verify",
         "fsck": "fsck",
         "prepare": "prepare",

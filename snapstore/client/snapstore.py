@@ -1,10 +1,9 @@
 """Snapstore: an open repository together with the configuration and the plug-ins it works with."""
 
-import builtins
 import secrets
 import socket
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from contextlib import AbstractContextManager, ExitStack, contextmanager
+from contextlib import ExitStack, contextmanager
 from datetime import datetime
 from pathlib import Path
 from types import TracebackType
@@ -12,26 +11,16 @@ from typing import Literal, Self, overload
 
 from snapstore import __version__
 from snapstore.client.catalog import utc_now
-from snapstore.client.owner import permissions
 from snapstore.client.parts import (
     ConfiguredBackends,
-    configured_changelog,
     configured_layout,
     state_dir,
 )
-from snapstore.client.requests import requests_for_refs, requests_for_stores
-from snapstore.client.upkeep import UpkeepVerbs
+from snapstore.client.restoring import RestoreVerbs
 from snapstore.config import Config
-from snapstore.errors import ConfigError, IntegrityError, SnapshotNotFoundError
 from snapstore.model.report import Event
-from snapstore.model.resume import Overrides
 from snapstore.operations.diff import SnapshotDiff, diff
 from snapstore.operations.discover import DiscoverReport, discover
-from snapstore.operations.restore import RestoreOptions, RestorePorts, plan_restore, restore
-from snapstore.operations.restore_check import checking
-from snapstore.operations.restore_choice import Request
-from snapstore.operations.restore_plan import RestorePlan
-from snapstore.operations.restore_report import RestoreReport
 from snapstore.operations.run_lock import run_lock
 from snapstore.operations.snapshot import SnapshotOptions, take_snapshots
 from snapstore.operations.snapshot_plan import Selection, SnapshotPlan, plan_snapshot
@@ -39,7 +28,7 @@ from snapstore.operations.snapshot_report import SnapshotReport
 from snapstore.operations.snapshot_store import RunFacts
 from snapstore.operations.verify import VerifyOptions, verify
 from snapstore.operations.verify_report import VerifyReport
-from snapstore.ports import Changelog, Clock, Listener
+from snapstore.ports import Clock, Listener
 from snapstore.registry import Registry
 from snapstore.repository import HashCache, Repository
 
@@ -49,7 +38,7 @@ def _nobody(event: Event) -> None:
     del event
 
 
-class Snapstore(UpkeepVerbs):
+class Snapstore(RestoreVerbs):
     """An open repository; a context manager. Its verbs are those of the command line.
 
     Safe to use from one thread at a time; each verb uses several of its own.
@@ -188,100 +177,6 @@ class Snapstore(UpkeepVerbs):
                 changelog=changelog,
             )
 
-    @overload
-    def restore(
-        self,
-        refs: Iterable[str] = (),
-        *,
-        target: Path | str | None = None,
-        application: str | None = None,
-        task: str | None = None,
-        store: str | None = None,
-        replace: bool = False,
-        keep_replaced: bool = False,
-        allow_unchecked_changelog: bool = False,
-        allow_missed_tombstones: bool = False,
-        missing_ok: bool = False,
-        listener: Listener = _nobody,
-        dry_run: Literal[False] = False,
-    ) -> RestoreReport: ...
-
-    @overload
-    def restore(
-        self,
-        refs: Iterable[str] = (),
-        *,
-        target: Path | str | None = None,
-        application: str | None = None,
-        task: str | None = None,
-        store: str | None = None,
-        replace: bool = False,
-        keep_replaced: bool = False,
-        allow_unchecked_changelog: bool = False,
-        allow_missed_tombstones: bool = False,
-        missing_ok: bool = False,
-        listener: Listener = _nobody,
-        dry_run: Literal[True],
-    ) -> RestorePlan: ...
-
-    def restore(
-        self,
-        refs: Iterable[str] = (),
-        *,
-        target: Path | str | None = None,
-        application: str | None = None,
-        task: str | None = None,
-        store: str | None = None,
-        replace: bool = False,
-        keep_replaced: bool = False,
-        allow_unchecked_changelog: bool = False,
-        allow_missed_tombstones: bool = False,
-        missing_ok: bool = False,
-        listener: Listener = _nobody,
-        dry_run: bool = False,
-    ) -> RestoreReport | RestorePlan:
-        """Bring stores back below a state directory: those named by ``refs``, or of an application.
-
-        With ``missing_ok`` an empty report tells that there is no snapshot; that the repository
-        could not be read is an error all the same. With Kafka configured, a snapshot is used only
-        if its fence still holds. With ``dry_run`` the plan is returned. Raises
-        SnapshotNotFoundError, PartialFailureError with the fact ``report``, and what
-        ``operations.restore`` names.
-        """
-        place = state_dir(self.config, target)
-        requests = self._requests(refs, application, task, store, missing_ok=missing_ok)
-        if not requests:
-            if dry_run:
-                return RestorePlan(target=place, tasks=())
-            return RestoreReport(
-                target=place, stores=(), kept_stores=(), replaced=(), failed=(), notes=()
-            )
-        overrides = Overrides(
-            allow_unchecked_changelog=allow_unchecked_changelog,
-            allow_missed_tombstones=allow_missed_tombstones,
-        )
-        options = RestoreOptions(
-            replace=replace,
-            keep_replaced=keep_replaced or self.config.restore.keep_replaced,
-            allow_unchecked_changelog=allow_unchecked_changelog,
-            permissions=permissions(self.config.restore),
-            parallel=self.config.transfer.parallel,
-            limit_bytes_per_second=self.config.transfer.limit_rate,
-        )
-        with self._changelog() as changelog:
-            check = None if changelog is None else checking(changelog, self.clock, overrides)
-            ports = RestorePorts(
-                repository=self.repository,
-                layout=configured_layout(self.config, self.registry, self._layout_of(requests)),
-                backends=ConfiguredBackends(self.config, self.registry),
-                check=check,
-                clock=self.clock,
-                listener=listener,
-            )
-            if dry_run:
-                return plan_restore(requests, place, ports, options)
-            return restore(requests, place, ports, options)
-
     def verify(
         self,
         refs: Iterable[str] = (),
@@ -318,51 +213,6 @@ class Snapstore(UpkeepVerbs):
         """Return which files two snapshots share, and which only one of them has."""
         manifests = self.repository.manifests
         return diff(manifests.load(self.locate(old).id), manifests.load(self.locate(new).id))
-
-    def _requests(
-        self,
-        refs: Iterable[str],
-        application: str | None,
-        task: str | None,
-        store: str | None,
-        *,
-        missing_ok: bool,
-    ) -> builtins.list[Request]:
-        named = [*refs]
-        if named and (application or task or store):
-            raise ConfigError("references and --application, --task or --store exclude each other")
-        if named:
-            return requests_for_refs(self.repository.catalog, named, missing_ok=missing_ok)
-        application = application or self.config.state.application
-        if application is None:
-            raise ConfigError(
-                "nothing was named to restore", hint="name snapshots, or an --application"
-            )
-        listing = self.list(application=application, task=task, store=store)
-        requests = requests_for_stores(listing.snapshots)
-        if not requests and not missing_ok:
-            chosen = "/".join(part for part in (application, task, store) if part)
-            raise SnapshotNotFoundError(
-                f"there is no snapshot of {chosen}",
-                hint="see what there is: snapstore list",
-                application=application,
-            )
-        return requests
-
-    def _layout_of(self, requests: Sequence[Request]) -> str | None:
-        """Return the layout that the snapshots were found by; None when an entry is damaged."""
-        try:
-            return self.load(requests[0].candidates[0]).description.layout
-        except IntegrityError:
-            return None
-
-    def _changelog(self) -> AbstractContextManager[Changelog | None]:
-        return configured_changelog(self.config, self.registry)
-
-    @property
-    def _own_cache(self) -> Path:
-        """Where this host remembers things about this repository."""
-        return Path(self.config.state.cache_dir).expanduser() / self.repository.marker.id
 
     @contextmanager
     def _run_locks(self, plan: SnapshotPlan, now: datetime) -> Iterator[None]:

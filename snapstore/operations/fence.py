@@ -73,6 +73,21 @@ def check_fence(
     ``now`` is a wall time read before this call.
     """
     state = changelog.inspect(position.changelog, now=now)
+    return check_seen(
+        changelog, state, position, fence, overrides=overrides, clock_margin=clock_margin
+    )
+
+
+def check_seen(
+    changelog: Changelog,
+    state: PartitionState,
+    position: ChangelogPosition,
+    fence: Fence | None,
+    *,
+    overrides: Overrides,
+    clock_margin: timedelta = CLOCK_MARGIN,
+) -> ResumePlan:
+    """As ``check_fence``, for a partition that was looked at already."""
     last_offset = fence.last.offset if fence is not None and fence.last is not None else None
     evidence = Evidence(
         state=state,

@@ -1,0 +1,119 @@
+"""The verbs that tell what the snapshots are worth: status and drill."""
+
+from collections.abc import Mapping
+from datetime import timedelta
+from pathlib import Path
+
+import msgspec
+
+from snapstore.client.parts import configured_changelog, configured_layout, state_dir
+from snapstore.client.upkeep import UpkeepVerbs
+from snapstore.errors import ConfigError, SnapshotNotFoundError, StoreNotFoundError
+from snapstore.model.freshness import FreshnessReport, Thresholds
+from snapstore.model.identity import StoreId
+from snapstore.model.listing import ListedSnapshot
+from snapstore.operations.drill_rates import rates_of, read_rates
+from snapstore.operations.status import StatusOptions, status
+from snapstore.registry import Registry
+
+
+class ProofVerbs(UpkeepVerbs):
+    """Verbs that hold the snapshots against their changelogs, and change neither."""
+
+    registry: Registry
+
+    def status(
+        self,
+        directory: Path | str | None = None,
+        *,
+        application: str | None = None,
+        task: str | None = None,
+        store: str | None = None,
+        max_age: timedelta | None = None,
+        max_lag_records: int | None = None,
+        download_bytes_per_second: float | None = None,
+        replay_records_per_second: float | None = None,
+        safe_trim: bool = False,
+    ) -> FreshnessReport:
+        """Say of every store how fresh its snapshots are and whether one can be restored now.
+
+        Stores without a snapshot are named where there is a state directory to look at. Without
+        Kafka only ages are told. Rates that are not given are those that the last drill on this
+        host has measured. Look at ``report.over`` and ``report.unknown``. Raises
+        SnapshotNotFoundError where there is nothing to tell of, ConfigError for ``max_lag_records``
+        or ``safe_trim`` without Kafka, UnavailableError.
+        """
+        if self.config.kafka.bootstrap is None and (safe_trim or max_lag_records is not None):
+            raise ConfigError(
+                "without Kafka nobody knows how far a snapshot is behind",
+                hint="write kafka.bootstrap, or ask for ages only",
+                key="kafka.bootstrap",
+            )
+        notes: list[str] = []
+        stores = self._known_stores(directory, application, task, store, notes)
+        options = StatusOptions(
+            thresholds=Thresholds(max_age=max_age, max_lag_records=max_lag_records),
+            rates=rates_of(
+                read_rates(self._rates_file),
+                download_bytes_per_second=download_bytes_per_second,
+                replay_records_per_second=replay_records_per_second,
+            ),
+            safe_trim=safe_trim,
+            parallel=self.config.transfer.parallel,
+        )
+        with configured_changelog(self.config, self.registry) as changelog:
+            report = status(stores, self.repository, changelog, self.clock, options)
+        return msgspec.structs.replace(report, notes=tuple(notes))
+
+    def _known_stores(
+        self,
+        directory: Path | str | None,
+        application: str | None,
+        task: str | None,
+        store: str | None,
+        notes: list[str],
+    ) -> Mapping[StoreId, list[ListedSnapshot]]:
+        """Return the stores that the catalog lists and those on disk, with their snapshots."""
+        application = application or self.config.state.application
+        listing = self.list(application=application, task=task, store=store)
+        if listing.foreign:
+            notes.append(f"not a catalog entry, passed over: {', '.join(listing.foreign)}")
+        stores: dict[StoreId, list[ListedSnapshot]] = {}
+        for each in self._stores_on_disk(directory, application, notes):
+            if (task is None or each.task == task) and (store is None or each.store == store):
+                stores[each] = []
+        for item in listing.snapshots:
+            stores.setdefault(item.store, []).append(item)
+        if not stores:
+            chosen = "/".join(part for part in (application, task, store) if part)
+            raise SnapshotNotFoundError(
+                f"there is no snapshot of {chosen}" if chosen else "there is no snapshot",
+                hint="take one: snapstore snapshot",
+            )
+        return stores
+
+    def _stores_on_disk(
+        self, directory: Path | str | None, application: str | None, notes: list[str]
+    ) -> list[StoreId]:
+        """Look for stores where a state directory is named; one of the file may be elsewhere."""
+        if directory is None and self.config.state.dir is None:
+            return []
+        layout = configured_layout(self.config, self.registry)
+        place = state_dir(self.config, directory)
+        try:
+            found = layout.discover(place, application)
+        except StoreNotFoundError:
+            if directory is not None:
+                raise
+            notes.append(f"{place} is not on this host: stores without a snapshot are not named")
+            return []
+        return [location.store for location in found.locations]
+
+    @property
+    def _rates_file(self) -> Path:
+        return self._own_cache / "rates.json"
+
+    @property
+    def _own_cache(self) -> Path:
+        """Where this host remembers things about this repository."""
+        return Path(self.config.state.cache_dir).expanduser() / self.repository.marker.id

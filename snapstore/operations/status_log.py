@@ -1,0 +1,131 @@
+"""Prove many snapshots against their changelogs, asking for each partition once."""
+
+import threading
+from collections.abc import Sequence
+from datetime import timedelta
+
+import msgspec
+
+from snapstore.errors import (
+    ChangelogTruncatedError,
+    CredentialsError,
+    KafkaError,
+    RefusedError,
+    TombstoneHorizonError,
+)
+from snapstore.model.changelog import PartitionState
+from snapstore.model.identity import ChangelogPartition
+from snapstore.model.lifetime import (
+    Limit,
+    advise_on_horizon,
+    advise_on_truncation,
+    limit_of,
+    retention,
+)
+from snapstore.model.resume import Overrides, ResumePlan, require_deadline
+from snapstore.model.snapshot import Position, Snapshot
+from snapstore.operations.fence import check_seen
+from snapstore.ports import Changelog, Clock
+
+
+class SeenPosition(msgspec.Struct, frozen=True, kw_only=True):
+    """One position of a snapshot that can be used, and what its changelog shows."""
+
+    applied_offset: int
+    plan: ResumePlan
+    state: PartitionState
+    limit: Limit | None
+
+
+class NotUsableError(Exception):
+    """A snapshot must not be used: why, and what would have kept it usable."""
+
+    def __init__(self, error: RefusedError, advice: Sequence[str]) -> None:
+        super().__init__(error.message)
+        self.error = error
+        self.advice = tuple(advice)
+
+
+class SeenLogs:
+    """Describes each partition once. Once the brokers have failed to answer, and never did, the
+    rest is not asked for: every question would wait as long. Safe for several threads.
+    """
+
+    def __init__(self, changelog: Changelog, clock: Clock) -> None:
+        self._changelog = changelog
+        self._clock = clock
+        self._states: dict[ChangelogPartition, PartitionState] = {}
+        self._turn = threading.Lock()
+        self._failure: KafkaError | CredentialsError | None = None
+
+    def look_at(self, snapshot: Snapshot, interval: timedelta | None) -> tuple[SeenPosition, ...]:
+        """Return what is to be replayed after a snapshot; ``interval`` is that of its store.
+
+        Raises NotUsableError where the application must not go on from it, KafkaError or
+        CredentialsError where the changelog does not tell.
+        """
+        return tuple(self._seen(each, interval) for each in snapshot.description.positions)
+
+    def prove(self, snapshot: Snapshot) -> None:
+        """Raise RefusedError unless a replay could go on from the snapshot, maybe without a gap.
+
+        Raises KafkaError or CredentialsError too.
+        """
+        for each in snapshot.description.positions:
+            self._plan(each, self._state(each.position.changelog))
+
+    def _seen(self, each: Position, interval: timedelta | None) -> SeenPosition:
+        changelog = each.position.changelog
+        state = None
+        try:
+            state = self._state(changelog)
+            plan = self._plan(each, state)
+            require_deadline(plan)
+        except RefusedError as error:
+            advice = () if state is None else _advice(error, each, state, interval)
+            raise NotUsableError(error, advice) from error
+        first_ms = None if retention(state) is None else self._first_timestamp_ms(each, plan)
+        return SeenPosition(
+            applied_offset=each.position.applied_offset,
+            plan=plan,
+            state=state,
+            limit=limit_of(plan, state, first_ms),
+        )
+
+    def _plan(self, each: Position, state: PartitionState) -> ResumePlan:
+        return check_seen(self._changelog, state, each.position, each.fence, overrides=Overrides())
+
+    def _state(self, changelog: ChangelogPartition) -> PartitionState:
+        with self._turn:
+            if changelog in self._states:
+                return self._states[changelog]
+            if self._failure is not None and not self._states:
+                raise self._failure
+        try:
+            state = self._changelog.inspect(changelog, now=self._clock())
+        except (KafkaError, CredentialsError) as error:
+            with self._turn:
+                self._failure = error
+            raise
+        with self._turn:
+            return self._states.setdefault(changelog, state)
+
+    def _first_timestamp_ms(self, each: Position, plan: ResumePlan) -> int | None:
+        """Return the time of the first record after the snapshot, or of the last one before it."""
+        if plan.offsets:
+            found = self._changelog.mark(plan.changelog, plan.start)
+            if found is not None:
+                return found.timestamp_ms
+        applied = None if each.fence is None else each.fence.applied
+        return None if applied is None else applied.timestamp_ms
+
+
+def _advice(
+    error: RefusedError, each: Position, state: PartitionState, interval: timedelta | None
+) -> tuple[str, ...]:
+    if isinstance(error, TombstoneHorizonError):
+        dated = each.fence is not None and each.fence.behind_since is not None
+        return (advise_on_horizon(state, dated=dated, interval=interval),)
+    if isinstance(error, ChangelogTruncatedError):
+        return (advise_on_truncation(state, interval),)
+    return ()
