@@ -1,0 +1,280 @@
+"""Before a start: what would lose rows is mended, what would be rebuilt is restored."""
+
+import shutil
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from snapstore import client
+from snapstore.backends.rocksdb import RocksDBBackend
+from snapstore.config import Config
+from snapstore.config.schema import RepositoryConfig, Sections, StateConfig
+from snapstore.errors import ConfigError, RefusedError, StorageError, StoreInUseError
+from snapstore.operations.fsck import FsckOptions, fsck
+from snapstore.operations.prepare import Outcome, PrepareOptions, PreparePorts, PrepareReport
+from snapstore.operations.prepare import prepare as prepare_with
+from snapstore.operations.prepare_plan import Share, choose_tasks
+from snapstore.operations.restore_report import RestoreReport
+from tests.support.mend_lab import ports, uneven_state
+from tests.support.restore_lab import contents, tree
+from tests.support.state_dirs import holding_locks, write_checkpoint
+from tests.support.streams_store import (
+    APPLICATION,
+    Pairs,
+    make_key_value,
+    some_pairs,
+    topic,
+)
+
+HERE = "pod-0"
+
+
+@pytest.fixture
+def config(tmp_path: Path) -> Config:
+    """A repository, and the name of this instance."""
+    sections = Sections(
+        repository=RepositoryConfig(url=(tmp_path / "repository").as_uri()),
+        state=StateConfig(instance=HERE, cache_dir=str(tmp_path / "cache")),
+    )
+    made = Config(sections=sections)
+    client.create(config=made).close()
+    return made
+
+
+@pytest.fixture
+def state_dir(tmp_path: Path) -> Path:
+    """Two tasks with a key-value and a window store; window in 0_0 would lose rows."""
+    return uneven_state(tmp_path / "state")
+
+
+def save(config: Config, state_dir: Path, **how: Any) -> None:
+    with client.open(config=config) as repository:
+        assert not repository.snapshot(state_dir, **how).failed
+
+
+def prepare(state_dir: Path, config: Config | None = None, **how: Any) -> PrepareReport:
+    asked: dict[str, Any] = {"application": APPLICATION, "allow_unchecked_changelog": True, **how}
+    report = client.prepare(state_dir, config=config, **asked)
+    assert isinstance(report, PrepareReport)
+    return report
+
+
+def outcomes(report: PrepareReport) -> dict[str, Outcome]:
+    return {f"{each.store.task}/{each.store.store}": each.outcome for each in report.stores}
+
+
+def worst(state_dir: Path) -> str:
+    return fsck(state_dir, ports(), FsckOptions()).worst
+
+
+def break_store(state_dir: Path, task: str = "0_1", store: str = "counts") -> None:
+    (state_dir / APPLICATION / task / "rocksdb" / store / "CURRENT").write_text("x")
+
+
+def test_a_healthy_directory_is_read_and_not_touched(tmp_path: Path, config: Config) -> None:
+    make_key_value(tmp_path, "0_0", "counts", Pairs(pairs=some_pairs(90), applied_offset=99))
+    save(config, tmp_path)
+    before = tree(tmp_path / APPLICATION)
+    report = prepare(tmp_path, config)
+    assert outcomes(report) == {"0_0/counts": "as_it_is"}
+    assert tree(tmp_path / APPLICATION) == before
+
+
+def test_without_a_repository_it_mends(state_dir: Path) -> None:
+    report = prepare(state_dir)
+    assert outcomes(report)["0_0/window"] == "mended"
+    assert report.worst == "clean"
+    assert worst(state_dir) == "clean"
+
+
+def test_a_mend_is_preferred_to_a_snapshot(state_dir: Path, config: Config) -> None:
+    save(config, state_dir)
+    report = prepare(state_dir, config)
+    assert outcomes(report)["0_0/window"] == "mended"
+    assert not report.restored
+
+
+def test_a_snapshot_is_preferred_where_that_is_asked_for(state_dir: Path, config: Config) -> None:
+    save(config, state_dir)
+    report = prepare(state_dir, config, prefer_snapshots=True, bring=False)
+    assert outcomes(report)["0_0/window"] == "restored"
+    assert worst(state_dir) == "clean"
+
+
+def test_a_broken_store_comes_back_from_its_snapshot(
+    state_dir: Path, config: Config, tmp_path: Path
+) -> None:
+    save(config, state_dir)
+    before = contents(state_dir, tmp_path / "before")
+    break_store(state_dir)
+    report = prepare(state_dir, config)
+    assert outcomes(report)["0_1/counts"] == "restored"
+    assert worst(state_dir) == "clean"
+    after = contents(state_dir, tmp_path / "after")
+    name = f"{APPLICATION}/0_1/rocksdb/counts"
+    assert after[name] == before[name]
+
+
+def test_without_a_usable_snapshot_a_broken_store_is_set_aside(
+    state_dir: Path, config: Config
+) -> None:
+    save(config, state_dir)
+    break_store(state_dir)
+    report = prepare(state_dir, config, allow_unchecked_changelog=False)
+    assert outcomes(report)["0_1/counts"] == "mended"
+    assert any("0_1/counts was not restored: nothing proves" in note for note in report.notes)
+    assert worst(state_dir) == "clean"
+    assert not (state_dir / APPLICATION / "0_1" / "rocksdb" / "counts").exists()
+
+
+def test_a_storage_that_cannot_be_read_is_no_answer(state_dir: Path, config: Config) -> None:
+    save(config, state_dir)
+    break_store(state_dir)
+    before = tree(state_dir)
+
+    def restore(task: str, store: str | None) -> RestoreReport:
+        raise StorageError(f"no answer for {task}/{store}")
+
+    with client.open(config=config) as repository:
+        listed = repository.list(application=APPLICATION).snapshots
+    made = PreparePorts(
+        fsck=ports(),
+        saved={each.store: each for each in listed},
+        instance_of=dict,
+        restore=restore,
+    )
+    options = PrepareOptions(fsck=FsckOptions(application=APPLICATION), host=HERE)
+    with pytest.raises(StorageError, match="no answer for 0_1/counts"):
+        prepare_with(state_dir, made, options)
+    assert tree(state_dir) == before
+
+
+def test_a_line_without_files_goes_and_its_store_comes_back(
+    state_dir: Path, config: Config
+) -> None:
+    save(config, state_dir)
+    shutil.rmtree(state_dir / APPLICATION / "0_1" / "rocksdb" / "counts")
+    write_checkpoint(state_dir / APPLICATION / "0_1", f"{topic('counts')} 1 99")
+    report = prepare(state_dir, config)
+    assert outcomes(report)["0_1/counts"] == "restored"
+    assert worst(state_dir) == "clean"
+
+
+def test_a_running_application_is_refused(state_dir: Path) -> None:
+    lock = state_dir / APPLICATION / ".lock"
+    lock.touch()
+    with holding_locks([lock]), pytest.raises(StoreInUseError):
+        prepare(state_dir)
+
+
+def test_a_plan_says_what_would_be_done_and_writes_nothing(state_dir: Path, config: Config) -> None:
+    save(config, state_dir)
+    break_store(state_dir)
+    before = tree(state_dir)
+    plan = client.prepare(state_dir, config=config, application=APPLICATION, dry_run=True)
+    assert {str(each.store): each.choice for each in plan.decisions} == {
+        "orders/0_0/counts": "as_it_is",
+        "orders/0_0/window": "mend",
+        "orders/0_1/counts": "restore",
+        "orders/0_1/window": "as_it_is",
+    }
+    assert tree(state_dir) == before
+
+
+def test_an_empty_disk_gets_the_tasks_last_captured_here(
+    state_dir: Path, config: Config, tmp_path: Path
+) -> None:
+    save(config, state_dir)
+    empty = tmp_path / "empty"
+    report = prepare(empty, config)
+    assert set(outcomes(report).values()) == {"restored"}
+    assert {each.store.task for each in report.stores} == {"0_0", "0_1"}
+    assert worst(empty) == "clean"
+
+
+def test_an_empty_disk_of_another_instance_gets_nothing_unless_told_what(
+    state_dir: Path, config: Config, tmp_path: Path
+) -> None:
+    save(config, state_dir)
+    with pytest.raises(RefusedError, match="no task was last captured from 'pod-1'") as refused:
+        prepare(tmp_path / "empty", config, instance="pod-1")
+    assert refused.value.facts["instances"] == [HERE]
+    assert refused.value.facts["tasks"] == ["0_0", "0_1"]
+    assert not (tmp_path / "empty").exists()
+
+    report = prepare(tmp_path / "named", config, tasks=("0_1",))
+    assert {each.store.task for each in report.stores} == {"0_1"}
+    for number, task in ((1, "0_0"), (2, "0_1")):
+        shared = prepare(tmp_path / f"share-{number}", config, share=Share(number, 2))
+        assert {each.store.task for each in shared.stores} == {task}
+
+
+def test_an_empty_disk_without_any_snapshot_is_left_to_the_application(
+    config: Config, tmp_path: Path
+) -> None:
+    report = prepare(tmp_path / "empty", config)
+    assert report.stores == ()
+    assert report.worst == "clean"
+    assert prepare(tmp_path / "empty", config, tasks=("0_7",)).stores == ()
+
+
+def test_a_named_task_that_is_not_there_is_brought_beside_the_others(
+    state_dir: Path, config: Config
+) -> None:
+    save(config, state_dir)
+    shutil.rmtree(state_dir / APPLICATION / "0_1")
+    assert {each.store.task for each in prepare(state_dir, config).stores} == {"0_0"}
+    report = prepare(state_dir, config, tasks=("0_0", "0_1"))
+    assert {each.store.task for each in report.stores} == {"0_0", "0_1"}
+
+
+def test_a_task_that_would_be_wiped_is_restored_whole_or_not_at_all(
+    state_dir: Path, config: Config, tmp_path: Path
+) -> None:
+    save(config, state_dir)
+    crashed = tmp_path / "crashed"
+    for store in ("counts", "more"):
+        make_key_value(crashed, "0_1", store, Pairs(pairs=some_pairs(5), applied_offset=4))
+    mark_open(crashed)
+    eos: dict[str, Any] = {"guarantee": "exactly_once_v2", "version": "4.3.1"}
+    report = prepare(crashed, config, **eos)
+    assert set(outcomes(report).values()) == {"rebuilds"}
+    assert not report.restored
+
+    shutil.rmtree(crashed / APPLICATION / "0_1" / "rocksdb" / "more")
+    report = prepare(crashed, config, **eos)
+    assert set(outcomes(report).values()) == {"restored"}
+
+
+def mark_open(state_dir: Path) -> None:
+    """Mark every database as one that was not closed."""
+    for current in sorted(state_dir.rglob("CURRENT")):
+        RocksDBBackend().write_entries(
+            current.parent, "offsets", {b"status": (1).to_bytes(8, "big")}
+        )
+
+
+def test_an_application_must_be_named(state_dir: Path) -> None:
+    with pytest.raises(ConfigError, match="no application was named"):
+        client.prepare(state_dir)
+
+
+CHOICES: dict[str, tuple[dict[str, Any], tuple[str, ...]]] = {
+    "the host's own": ({"host": "a"}, ("0_0", "0_10")),
+    "those of a named instance": ({"host": "z", "instance": "b"}, ("0_2",)),
+    "the first third": ({"host": "z", "share": Share(1, 3)}, ("0_0",)),
+    "the last third": ({"host": "z", "share": Share(3, 3)}, ("0_10",)),
+    "all of it": ({"host": "z", "share": Share(1, 1)}, ("0_0", "0_2", "0_10")),
+}
+
+
+@pytest.mark.parametrize("sentence", CHOICES)
+def test_which_tasks_an_empty_disk_gets(sentence: str) -> None:
+    how, expected = CHOICES[sentence]
+    instance_of = {"0_0": "a", "0_2": "b", "0_10": "a"}
+    assert choose_tasks({"0_10", "0_2", "0_0"}, instance_of, **how) == expected
+
+
+def test_no_snapshot_at_all_is_nothing_to_bring() -> None:
+    assert choose_tasks(set(), {}, host="a") == ()
