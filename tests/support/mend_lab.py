@@ -15,9 +15,12 @@ from tests.support.streams_store import Pairs, make_key_value, make_window, some
 DAY_MS = 86_400_000
 
 
-def uneven_state(state_dir: Path) -> Path:
-    """Two tasks with a key-value and a window store; in 0_0 the segments hold 99, 40 and 70."""
-    for task, applied in (("0_0", (99, 40, 70)), ("0_1", (99, 99, 99))):
+def uneven_state(state_dir: Path, applied: tuple[int, int, int] = (99, 40, 70)) -> Path:
+    """Two tasks with a key-value and a window store at 99; but the segments of 0_0 as given.
+
+    They are of the days 3, 1 and 2.
+    """
+    for task, offsets in (("0_0", applied), ("0_1", (99, 99, 99))):
         make_key_value(state_dir, task, "counts", Pairs(pairs=some_pairs(90), applied_offset=99))
         make_window(
             state_dir,
@@ -25,7 +28,7 @@ def uneven_state(state_dir: Path) -> Path:
             "window",
             {
                 day * DAY_MS: Pairs(pairs=some_pairs(50, start=day * 1000), applied_offset=offset)
-                for day, offset in zip((3, 1, 2), applied, strict=True)
+                for day, offset in zip((3, 1, 2), offsets, strict=True)
             },
         )
     return state_dir
