@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 
 from tests.cli.conftest import Cli
-from tests.support.state_dirs import make_database, write_checkpoint
+from tests.support.state_dirs import holding_locks, make_database, write_checkpoint
 from tests.support.streams_store import (
     APPLICATION,
     Pairs,
@@ -111,3 +111,99 @@ def test_names_that_fit_nothing_are_10(cli: Cli, orders: Path, tmp_path: Path) -
     assert cli("fsck", orders, "--task", "0_9").code == 10
     assert cli("fsck", tmp_path / "nowhere").code == 10
     assert cli("fsck").code == 2
+
+
+def test_a_repair_is_planned_done_and_then_needs_nothing(cli: Cli, orders: Path) -> None:
+    make_uneven(orders)
+    planned = cli("fsck", orders, "--repair", "--dry-run")
+    assert planned.code == 6
+    assert "the least offset 40 is noted in all 2 databases" in planned.out
+    assert planned.out.splitlines()[-1] == "1 store would be mended"
+
+    done = cli("fsck", orders, "--repair", "--json")
+    assert done.code == 0
+    assert done.document["kind"] == "fsck_repair"
+    (task,) = done.document["tasks"]
+    (store,) = task["stores"]
+    assert (store["action"], store["least"]) == ("note_least", {f"{topic('window')}:0": 40})
+    assert task["quarantine"] is None
+    assert done.document["after"]["verdict"] == "clean"
+
+    again = cli("fsck", orders, "--repair")
+    assert (again.code, again.out.splitlines()[0]) == (0, "there is nothing to mend")
+
+
+def test_what_is_set_aside_is_named_with_its_place(cli: Cli, orders: Path) -> None:
+    current = orders / APPLICATION / "0_0" / "rocksdb" / "counts" / "CURRENT"
+    current.write_text("MANIFEST-009999\n")
+    result = cli("fsck", orders, "--repair")
+    assert result.code == 0
+    (kept,) = [line for line in result.out.splitlines() if line.startswith("  kept in ")]
+    assert (Path(kept.removeprefix("  kept in ")) / "README.txt").exists()
+
+
+def test_a_running_application_is_5_and_a_wrong_option_2(cli: Cli, orders: Path) -> None:
+    make_uneven(orders)
+    lock = orders / APPLICATION / ".lock"
+    lock.touch()
+    with holding_locks([lock]):
+        result = cli("fsck", orders, "--repair", "--json")
+    assert (result.code, result.error["code"]) == (5, "store_in_use")
+    assert cli("fsck", orders, "--dry-run").code == 2
+    assert cli("fsck", orders, "--from-snapshot").code == 2
+
+
+def test_a_snapshot_takes_the_place_of_a_mend_where_asked_for(
+    cli: Cli, orders: Path, tmp_path: Path
+) -> None:
+    make_uneven(orders)
+    url = (tmp_path / "repository").as_uri()
+    assert cli("init", "-r", url).code == 0
+    assert cli("snapshot", "-r", url, "--state-dir", orders).code == 0
+    asked = ("fsck", orders, "-r", url, "--application", APPLICATION, "--repair", "--from-snapshot")
+    planned = cli(*asked, "--dry-run", "--json")
+    assert {each["store"]: each["decision"] for each in planned.document["decisions"]} == {
+        "counts": "as_it_is",
+        "window": "restore",
+    }
+    # Without Kafka nothing proves the snapshot, so it is mended all the same, and said.
+    done = cli(*asked, "--json")
+    assert done.code == 0
+    assert {each["store"]: each["outcome"] for each in done.document["stores"]} == {
+        "counts": "as_it_is",
+        "window": "mended",
+    }
+    assert any("nothing proves snapshot" in note for note in done.document["notes"])
+
+
+def test_prepare_says_what_it_decided_and_why(cli: Cli, orders: Path, tmp_path: Path) -> None:
+    make_uneven(orders)
+    result = cli("prepare", orders, "--application", APPLICATION)
+    assert result.code == 0
+    assert "its segments hold offsets from 40 to 99" in result.out
+    assert result.out.splitlines()[-1] == "2 stores: 1 starts as it is, 1 mended"
+    assert cli("prepare", orders).code == 2
+    assert cli("prepare", orders, "--application", APPLICATION, "--share", "3/2").code == 2
+
+
+def test_prepare_brings_back_an_empty_disk_or_names_the_choices(
+    cli: Cli, orders: Path, tmp_path: Path
+) -> None:
+    url = (tmp_path / "repository").as_uri()
+    here = {"SNAPSTORE_INSTANCE": "pod-0", "SNAPSTORE_REPOSITORY": url}
+    assert cli("init", env=here).code == 0
+    assert cli("snapshot", "--state-dir", orders, env=here).code == 0
+    empty = tmp_path / "empty"
+    asked = ("prepare", empty, "--application", APPLICATION, "--allow-unchecked-changelog")
+
+    refused = cli(*asked, "--json", env={**here, "SNAPSTORE_INSTANCE": "pod-1"})
+    assert refused.code == 5
+    assert refused.error["facts"] == {"instances": ["pod-0"], "tasks": ["0_0"]}
+
+    planned = cli(*asked, "--dry-run", env=here)
+    assert (planned.code, planned.out) == (0, "restore 1 task: 0_0\n")
+    brought = cli(*asked, "--json", env=here)
+    assert brought.code == 0
+    (store,) = brought.document["stores"]
+    assert (store["store"], store["outcome"]) == ("counts", "restored")
+    assert cli("fsck", empty).code == 0
