@@ -1,13 +1,15 @@
 """Types and options that several commands share."""
 
 from collections.abc import Callable
-from datetime import timedelta
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any, TypeVar
 
 import click
 
+from snapstore.errors import ConfigError
 from snapstore.model.units import parse_duration, parse_size
+from snapstore.operations.replay_plan import ReplayGoal
 
 F = TypeVar("F", bound=Callable[..., Any])
 
@@ -40,6 +42,23 @@ class Duration(click.ParamType[timedelta]):
             return parse_duration(value)
         except ValueError as exc:
             self.fail(str(exc), param, ctx)
+
+
+class Moment(click.ParamType[datetime]):
+    """A time, as ``2026-03-01T12:00:00Z``; UTC where no zone is given."""
+
+    name = "time"
+
+    def convert(
+        self, value: Any, param: click.Parameter | None, ctx: click.Context | None
+    ) -> datetime:
+        if isinstance(value, datetime):
+            return value
+        try:
+            moment = datetime.fromisoformat(value)
+        except ValueError:
+            self.fail(f"not a time as 2026-03-01T12:00:00Z: {value!r}", param, ctx)
+        return moment if moment.tzinfo is not None else moment.replace(tzinfo=UTC)
 
 
 class Percent(click.ParamType[float]):
@@ -123,3 +142,25 @@ def parallel_option(function: F) -> F:
         metavar="N",
         help="Files moved at a time [default: 8].",
     )(function)
+
+
+def to_offset_option(function: F) -> F:
+    return click.option(
+        "--to-offset",
+        type=click.IntRange(min=0),
+        metavar="N",
+        help="The last offset to apply; without it the end of the log.",
+    )(function)
+
+
+def to_time_option(function: F) -> F:
+    return click.option(
+        "--to-time", type=Moment(), metavar="TIME", help="Apply only records before this time."
+    )(function)
+
+
+def replay_goal(to_offset: int | None, to_time: datetime | None) -> ReplayGoal:
+    """Raises ConfigError when both are given."""
+    if to_offset is not None and to_time is not None:
+        raise ConfigError("--to-offset and --to-time exclude each other")
+    return ReplayGoal(to_offset=to_offset, to_time=to_time)

@@ -76,8 +76,10 @@ def layout_options(config: Config, registry: Registry, name: str) -> dict[str, o
     topics = {
         store: each.changelog for store, each in config.stores.items() if each.changelog is not None
     }
+    rules = {store: each.rules for store, each in config.stores.items() if each.rules}
     for key, field, value in (
         ("state.guarantee", "guarantee", config.state.guarantee),
+        ("stores.<name>.format", "rules", rules),
         ("stores.<name>.changelog", "changelogs", topics),
     ):
         if value in ("auto", {}):

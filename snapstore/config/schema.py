@@ -45,12 +45,29 @@ class StateConfig(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fiel
 class StoreConfig(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """What differs for one store, by its name.
 
-    ``changelog`` is the topic where the layout cannot know it, or the word ``none``.
+    ``changelog`` is the topic where the layout cannot know it, or the word ``none``. The rest says
+    how the application made the store, for a replay, where files and changelog do not tell:
+    ``format`` of its values, ``keys`` of a window or a session store, ``retention`` of those and of
+    a versioned store's history, ``segment_interval`` of all three.
     """
 
     changelog: str | None = None
     backend: str | None = None
     skip: bool = False
+    format: Literal["plain", "timestamped", "versioned", "headers", "session-headers"] | None = None
+    keys: Literal["window", "session"] | None = None
+    retention: timedelta | None = None
+    segment_interval: timedelta | None = None
+
+    @property
+    def rules(self) -> dict[str, object]:
+        """What was said of how the application made the store."""
+        spans = {"retention_ms": self.retention, "segment_interval_ms": self.segment_interval}
+        given = {"format": self.format, "keys": self.keys} | {
+            name: None if span is None else span // timedelta(milliseconds=1)
+            for name, span in spans.items()
+        }
+        return {name: value for name, value in given.items() if value is not None}
 
 
 class TransferConfig(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):

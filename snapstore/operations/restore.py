@@ -19,14 +19,16 @@ from snapstore.errors import (
 )
 from snapstore.model.report import Noted, StoreFinished, StoreStarted
 from snapstore.operations.rate_limit import RateLimit
+from snapstore.operations.replay import ReplayedPartition
 from snapstore.operations.restore_choice import Request
 from snapstore.operations.restore_lock import work_lock
-from snapstore.operations.restore_plan import RestorePlan, TaskPlan
+from snapstore.operations.restore_plan import RestorePlan, StorePlan, TaskPlan
+from snapstore.operations.restore_replay import ReplayedStore
 from snapstore.operations.restore_report import FailedTask, RestoreReport, restored_store
 from snapstore.operations.restore_settings import RestoreOptions, RestorePorts
-from snapstore.operations.restore_target import work_folder
+from snapstore.operations.restore_target import staging_folder, work_folder
 from snapstore.operations.restore_tasks import Planner, Task
-from snapstore.operations.stage import Parts, stage
+from snapstore.operations.stage import Parts, settle, stage
 from snapstore.operations.stage_files import FileWriter, os_errors, owner_for
 from snapstore.operations.swap import clear_work, recover, swap_in
 
@@ -58,6 +60,9 @@ def restore(
     tasks = planner.choose(requests)
     if not any(task.task_dir.parent.exists() for task in tasks):
         planner.plan(tasks)
+    if ports.replay is not None:
+        for each in (wanted.snapshot.description for task in tasks for wanted in task.wanted):
+            ports.replay.require_possible(each)
     with ExitStack() as held:
         run = _Run(planner, tasks, ports, options)
         run.hold(held)
@@ -74,6 +79,17 @@ def restore(
             report=msgspec.to_builtins(report, enc_hook=str),
         )
     return report
+
+
+class _Done(msgspec.Struct, frozen=True, kw_only=True):
+    """A task in its place. ``kept`` is where its old directory was kept."""
+
+    plan: TaskPlan
+    kept: Path | None
+    replayed: tuple[ReplayedStore, ...]
+
+    def replayed_into(self, store: StorePlan) -> tuple[ReplayedPartition, ...]:
+        return next((x.partitions for x in self.replayed if x.store == str(store.store)), ())
 
 
 class _Run:
@@ -121,15 +137,14 @@ class _Run:
 
         Raises the error of the first task when none could be done.
         """
-        done: list[TaskPlan] = []
+        done: list[_Done] = []
         failed: list[FailedTask] = []
-        replaced: list[Path] = []
         first: SnapstoreError | None = None
         for task, task_plan in zip(self._tasks, plan.tasks, strict=True):
             try:
                 if isinstance(first, UnavailableError):
                     raise UnavailableError(f"not tried any more, since {first.message}")
-                final, kept = self._restore_task(task, task_plan)
+                final = self._restore_task(task, task_plan)
             except SnapstoreError as error:
                 first = first or error
                 failed.append(
@@ -138,8 +153,7 @@ class _Run:
                 self._tell(task_plan, error.message, ok=False)
                 continue
             done.append(final)
-            replaced += [kept] if kept else []
-            self._tell(final, "restored", ok=True)
+            self._tell(final.plan, "restored", ok=True)
         if first is not None and not done:
             raise first
         if first is None:
@@ -147,17 +161,50 @@ class _Run:
                 clear_work(task.task_dir)
         return RestoreReport(
             target=self._planner.target,
-            stores=tuple(restored_store(each, task) for task in done for each in task.stores),
-            kept_stores=tuple(name for task in done for name in task.kept_stores),
-            replaced=tuple(replaced),
+            stores=tuple(
+                restored_store(each, task.plan, task.replayed_into(each))
+                for task in done
+                for each in task.plan.stores
+            ),
+            kept_stores=tuple(name for task in done for name in task.plan.kept_stores),
+            replaced=tuple(task.kept for task in done if task.kept is not None),
             failed=tuple(failed),
             notes=plan.notes,
         )
 
-    def _restore_task(self, task: Task, plan: TaskPlan) -> tuple[TaskPlan, Path | None]:
+    def _restore_task(self, task: Task, plan: TaskPlan) -> "_Done":
         """Stage and swap in one task; go back to older snapshots as long as newer are damaged."""
         writer = self._writer(task.task_dir)
+        plan = self._staged(task, plan, writer)
+        replayed: tuple[ReplayedStore, ...] = ()
+        if self._ports.replay is not None:
+            replayed = self._ports.replay.run(plan, writer)
+            settle(staging_folder(task.task_dir), writer)
+        self._require_time(plan)
+        kept = swap_in(
+            task.task_dir,
+            writer=writer,
+            now=self._ports.clock(),
+            keep_replaced=self._options.keep_replaced,
+            reached=self._ports.reached,
+        )
+        if self._ports.replay is not None:
+            self._ports.replay.forget(plan)
+        if self._ports.remember is not None:
+            descriptions = [each.wanted.snapshot.description for each in plan.stores]
+            positions = {each.store.store: each.positions for each in descriptions}
+            self._ports.remember(task.task_dir, positions)
+        return _Done(plan=plan, kept=kept, replayed=replayed)
+
+    def _staged(self, task: Task, plan: TaskPlan, writer: FileWriter) -> TaskPlan:
+        """Make the staged directory complete, and return the plan that did it in the end."""
+        replay = self._ports.replay
+        if replay is not None and replay.can_go_on(plan):
+            self._ports.listener(Noted(message=f"{task.task_dir}: going on with the replay"))
+            return plan
         while True:
+            if replay is not None:
+                replay.forget(plan)
             for store in plan.stores:
                 self._ports.listener(
                     StoreStarted(store=store.store, stage="download", total=store.fetch_bytes)
@@ -168,16 +215,8 @@ class _Run:
             except IntegrityError as error:
                 self._planner.choose_older(task, error)
                 plan = self._planned_again(task)
-                continue
-            self._require_time(plan)
-            kept = swap_in(
-                task.task_dir,
-                writer=writer,
-                now=self._ports.clock(),
-                keep_replaced=self._options.keep_replaced,
-                reached=self._ports.reached,
-            )
-            return plan, kept
+            else:
+                return plan
 
     def _planned_again(self, task: Task) -> TaskPlan:
         again = self._planner.plan([task])

@@ -6,6 +6,7 @@ from pathlib import Path
 
 import msgspec
 
+from snapstore.operations.replay import ReplayedPartition
 from snapstore.operations.restore_plan import Skipped, StorePlan, TaskPlan
 
 
@@ -14,6 +15,7 @@ class RestoredStore(msgspec.Struct, frozen=True, kw_only=True):
 
     ``records_to_replay`` (no fewer than there are) is None where nothing could tell.
     ``replay_before`` is when the replay must have ended, None where there is no such time.
+    ``replayed`` is what was applied already; the other numbers are after that.
     """
 
     store: str
@@ -27,6 +29,7 @@ class RestoredStore(msgspec.Struct, frozen=True, kw_only=True):
     records_to_replay: int | None
     skipped: tuple[Skipped, ...]
     replay_before: datetime | None = None
+    replayed: tuple[ReplayedPartition, ...] = ()
 
 
 class FailedTask(msgspec.Struct, frozen=True, kw_only=True):
@@ -56,9 +59,21 @@ class RestoreReport(msgspec.Struct, frozen=True, kw_only=True):
         return sum(store.reused_bytes for store in self.stores)
 
 
-def restored_store(plan: StorePlan, task: TaskPlan) -> RestoredStore:
+def restored_store(
+    plan: StorePlan, task: TaskPlan, replayed: tuple[ReplayedPartition, ...] = ()
+) -> RestoredStore:
     """Return what was done for one store of a task whose plan was carried out."""
     wanted = plan.wanted
+    resume_offsets = {
+        str(each.position.changelog): each.position.resume_offset
+        for each in wanted.snapshot.description.positions
+    }
+    records_to_replay, replay_before = wanted.records_to_replay, wanted.replay_before
+    if replayed:
+        resume_offsets |= {str(each.changelog): each.stop for each in replayed}
+        records_to_replay = sum(max(0, each.log_end - each.stop) for each in replayed)
+        deadlines = [each.deadline for each in replayed if each.deadline is not None]
+        replay_before = min(deadlines, default=None)
     return RestoredStore(
         store=str(plan.store),
         snapshot_id=wanted.snapshot.id,
@@ -67,11 +82,9 @@ def restored_store(plan: StorePlan, task: TaskPlan) -> RestoredStore:
         fetched_bytes=plan.fetch_bytes,
         reused_files=len(plan.reuse),
         reused_bytes=plan.reuse_bytes,
-        resume_offsets={
-            str(each.position.changelog): each.position.resume_offset
-            for each in wanted.snapshot.description.positions
-        },
-        records_to_replay=wanted.records_to_replay,
+        resume_offsets=resume_offsets,
+        records_to_replay=records_to_replay,
         skipped=wanted.skipped,
-        replay_before=wanted.replay_before,
+        replay_before=replay_before,
+        replayed=replayed,
     )

@@ -4,7 +4,9 @@ from collections.abc import Mapping
 
 import msgspec
 
+from snapstore.operations.lineage import Remember
 from snapstore.operations.restore_choice import Check
+from snapstore.operations.restore_replay import StagedReplay
 from snapstore.operations.stage_files import Permissions
 from snapstore.operations.swap import Reached
 from snapstore.ports import Clock, Layout, Listener, StoreBackend
@@ -32,7 +34,8 @@ class RestorePorts(msgspec.Struct, frozen=True, kw_only=True):
     """What a restore works with. ``backends`` are by name.
 
     ``check`` proves a snapshot against its changelog; None where Kafka is not configured.
-    ``reached`` is called at named points of the work.
+    ``replay`` reads the records after the snapshots; None where the application does.
+    ``remember`` is told what got into place. ``reached`` is called at named points of the work.
     """
 
     repository: Repository
@@ -41,4 +44,6 @@ class RestorePorts(msgspec.Struct, frozen=True, kw_only=True):
     check: Check | None
     clock: Clock
     listener: Listener
+    replay: StagedReplay | None = None
+    remember: Remember | None = None
     reached: Reached = lambda _: None

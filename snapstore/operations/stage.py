@@ -76,6 +76,19 @@ def stage(plan: TaskPlan, parts: Parts, writer: FileWriter, reached: Reached) ->
     reached("staging durable")
 
 
+def stage_copy(plan: TaskPlan, writer: FileWriter) -> Path:
+    """Make the staged directory hold what the current one holds; returns it.
+
+    Tables are linked, so the current directory stays as it is whatever is done to the copy.
+    """
+    staged = staging_folder(plan.task_dir)
+    writer.make_folder(staged)
+    _remove_strangers(staged, plan)
+    _take_from_current(staged, plan, writer)
+    settle(staged, writer)
+    return staged
+
+
 def install(staged: Path, stores: Sequence[StorePlan], parts: Parts) -> None:
     """Let backends whose captured files are not yet a store make one of them."""
     for description in map(_description, stores):

@@ -96,7 +96,7 @@ def clear_work(task_dir: Path) -> None:
     """
     work = work_folder(task_dir)
     with os_errors(work):
-        for name in ("staging", "parts"):
+        for name in ("staging", "parts", "replays"):
             if (work / name).exists():
                 shutil.rmtree(work / name)
         for name in ("swaps", "replaced"):

@@ -1,5 +1,6 @@
 """`snapstore restore`: bring stores back."""
 
+from datetime import datetime
 from pathlib import Path
 
 import click
@@ -11,8 +12,11 @@ from snapstore.cli.options import (
     dry_run_option,
     limit_rate_option,
     parallel_option,
+    replay_goal,
     store_option,
     task_option,
+    to_offset_option,
+    to_time_option,
 )
 from snapstore.cli.restores import (
     plan_document,
@@ -34,6 +38,7 @@ from snapstore.errors import PartialFailureError
         "snapstore restore --application orders --target /var/lib/kafka-streams",
         "snapstore restore orders/counts:3 --target /data/state --dry-run",
         "snapstore restore --application orders --task 0_3 --if-exists",
+        "snapstore restore --application orders --target /data/state --replay",
     ),
 )
 @click.argument("refs", metavar="[REF...]", nargs=-1)
@@ -60,6 +65,9 @@ from snapstore.errors import PartialFailureError
     is_flag=True,
     help="Restore although keys deleted after the snapshot may come back.",
 )
+@click.option("--replay", is_flag=True, help="Also apply the records after the snapshot.")
+@to_offset_option
+@to_time_option
 @click.option("--if-exists", is_flag=True, help="No snapshot is no error: do nothing.")
 @limit_rate_option
 @parallel_option
@@ -76,6 +84,9 @@ def command(
     keep_replaced: bool,
     allow_unchecked_changelog: bool,
     allow_missed_tombstones: bool,
+    replay: bool,
+    to_offset: int | None,
+    to_time: datetime | None,
     if_exists: bool,
     limit_rate: int | None,
     parallel: int | None,
@@ -86,6 +97,7 @@ def command(
     The application must not run. A task directory is built beside the one in use and put into
     place as a whole. A REF is the beginning of an id, application/task/store,
     application/store:partition or topic:partition, with @OFFSET or @TIME the newest not beyond.
+    With --replay the records after the snapshot are applied too, before anything gets into place.
     """
     config = session.config(
         {
@@ -94,6 +106,10 @@ def command(
             "transfer.parallel": (parallel, "--parallel"),
         }
     )
+
+    goal = replay_goal(to_offset, to_time) if replay else None
+    if not replay and (to_offset is not None or to_time is not None):
+        raise click.UsageError("--to-offset and --to-time are for --replay")
 
     def restore(repository: Snapstore) -> None:
         if dry_run:
@@ -107,6 +123,7 @@ def command(
                 allow_unchecked_changelog=allow_unchecked_changelog,
                 allow_missed_tombstones=allow_missed_tombstones,
                 missing_ok=if_exists,
+                replay=goal,
                 dry_run=True,
             )
             for note in plan.notes:
@@ -124,6 +141,7 @@ def command(
                 allow_unchecked_changelog=allow_unchecked_changelog,
                 allow_missed_tombstones=allow_missed_tombstones,
                 missing_ok=if_exists,
+                replay=goal,
                 listener=reporter,
             )
         session.done(

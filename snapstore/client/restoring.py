@@ -1,0 +1,204 @@
+"""The verb that brings stores back."""
+
+import builtins
+from collections.abc import Iterable, Sequence
+from contextlib import AbstractContextManager
+from pathlib import Path
+from typing import Literal, overload
+
+from snapstore.client.owner import permissions
+from snapstore.client.parts import (
+    ConfiguredBackends,
+    configured_changelog,
+    configured_layout,
+    state_dir,
+)
+from snapstore.client.proof import ProofVerbs
+from snapstore.client.requests import requests_for_refs, requests_for_stores
+from snapstore.errors import ConfigError, IntegrityError, SnapshotNotFoundError
+from snapstore.model.report import Event
+from snapstore.model.resume import Overrides
+from snapstore.operations.replay import ReplayPorts
+from snapstore.operations.replay_plan import ReplayGoal, require_one
+from snapstore.operations.restore import RestoreOptions, RestorePorts, plan_restore, restore
+from snapstore.operations.restore_check import checking
+from snapstore.operations.restore_choice import Request
+from snapstore.operations.restore_plan import RestorePlan
+from snapstore.operations.restore_replay import StagedReplay
+from snapstore.operations.restore_report import RestoreReport
+from snapstore.ports import Changelog, Listener
+
+
+def _nobody(event: Event) -> None:
+    """The listener where none is given."""
+    del event
+
+
+class RestoreVerbs(ProofVerbs):
+    """Restores, to where no application runs."""
+
+    @overload
+    def restore(
+        self,
+        refs: Iterable[str] = (),
+        *,
+        target: Path | str | None = None,
+        application: str | None = None,
+        task: str | None = None,
+        store: str | None = None,
+        replace: bool = False,
+        keep_replaced: bool = False,
+        allow_unchecked_changelog: bool = False,
+        allow_missed_tombstones: bool = False,
+        missing_ok: bool = False,
+        replay: ReplayGoal | None = None,
+        listener: Listener = _nobody,
+        dry_run: Literal[False] = False,
+    ) -> RestoreReport: ...
+
+    @overload
+    def restore(
+        self,
+        refs: Iterable[str] = (),
+        *,
+        target: Path | str | None = None,
+        application: str | None = None,
+        task: str | None = None,
+        store: str | None = None,
+        replace: bool = False,
+        keep_replaced: bool = False,
+        allow_unchecked_changelog: bool = False,
+        allow_missed_tombstones: bool = False,
+        missing_ok: bool = False,
+        replay: ReplayGoal | None = None,
+        listener: Listener = _nobody,
+        dry_run: Literal[True],
+    ) -> RestorePlan: ...
+
+    def restore(
+        self,
+        refs: Iterable[str] = (),
+        *,
+        target: Path | str | None = None,
+        application: str | None = None,
+        task: str | None = None,
+        store: str | None = None,
+        replace: bool = False,
+        keep_replaced: bool = False,
+        allow_unchecked_changelog: bool = False,
+        allow_missed_tombstones: bool = False,
+        missing_ok: bool = False,
+        replay: ReplayGoal | None = None,
+        listener: Listener = _nobody,
+        dry_run: bool = False,
+    ) -> RestoreReport | RestorePlan:
+        """Bring stores back below a state directory: those named by ``refs``, or of an application.
+
+        With ``missing_ok`` an empty report tells that there is no snapshot; that the repository
+        could not be read is an error all the same. With Kafka configured, a snapshot is used only
+        if its fence still holds; with ``replay`` the records after it are applied, before anything
+        is put into place. With ``dry_run`` the plan is returned. Raises
+        SnapshotNotFoundError, PartialFailureError with the fact ``report``, and what
+        ``operations.restore`` names.
+        """
+        place = state_dir(self.config, target)
+        requests = self._requests(refs, application, task, store, missing_ok=missing_ok)
+        if not requests:
+            if dry_run:
+                return RestorePlan(target=place, tasks=())
+            return RestoreReport(
+                target=place, stores=(), kept_stores=(), replaced=(), failed=(), notes=()
+            )
+        overrides = Overrides(
+            allow_unchecked_changelog=allow_unchecked_changelog,
+            allow_missed_tombstones=allow_missed_tombstones,
+        )
+        options = RestoreOptions(
+            replace=replace,
+            keep_replaced=keep_replaced or self.config.restore.keep_replaced,
+            allow_unchecked_changelog=allow_unchecked_changelog,
+            permissions=permissions(self.config.restore),
+            application_replays=replay is None or not replay.is_end,
+            parallel=self.config.transfer.parallel,
+            limit_bytes_per_second=self.config.transfer.limit_rate,
+        )
+        with self._changelog() as changelog:
+            layout = configured_layout(self.config, self.registry, self._layout_of(requests))
+            backends = ConfiguredBackends(self.config, self.registry)
+            staged_replay = None
+            if replay is not None:
+                require_one(replay, [each.candidates[0].store for each in requests])
+                staged_replay = StagedReplay(
+                    replay,
+                    ReplayPorts(
+                        changelog=required(changelog),
+                        layout=layout,
+                        backends=backends,
+                        overrides=overrides,
+                        clock=self.clock,
+                        listener=listener,
+                    ),
+                )
+            ports = RestorePorts(
+                repository=self.repository,
+                layout=layout,
+                backends=backends,
+                check=checking(changelog, self.clock, overrides, replay) if changelog else None,
+                clock=self.clock,
+                listener=listener,
+                replay=staged_replay,
+            )
+            if dry_run:
+                return plan_restore(requests, place, ports, options)
+            return restore(requests, place, ports, options)
+
+    def _requests(
+        self,
+        refs: Iterable[str],
+        application: str | None,
+        task: str | None,
+        store: str | None,
+        *,
+        missing_ok: bool,
+    ) -> builtins.list[Request]:
+        named = [*refs]
+        if named and (application or task or store):
+            raise ConfigError("references and --application, --task or --store exclude each other")
+        if named:
+            return requests_for_refs(self.repository.catalog, named, missing_ok=missing_ok)
+        application = application or self.config.state.application
+        if application is None:
+            raise ConfigError(
+                "nothing was named to restore", hint="name snapshots, or an --application"
+            )
+        listing = self.list(application=application, task=task, store=store)
+        requests = requests_for_stores(listing.snapshots)
+        if not requests and not missing_ok:
+            chosen = "/".join(part for part in (application, task, store) if part)
+            raise SnapshotNotFoundError(
+                f"there is no snapshot of {chosen}",
+                hint="see what there is: snapstore list",
+                application=application,
+            )
+        return requests
+
+    def _layout_of(self, requests: Sequence[Request]) -> str | None:
+        """Return the layout that the snapshots were found by; None when an entry is damaged."""
+        try:
+            return self.load(requests[0].candidates[0]).description.layout
+        except IntegrityError:
+            return None
+
+    def _changelog(self) -> AbstractContextManager[Changelog | None]:
+        return configured_changelog(self.config, self.registry)
+
+
+def required(changelog: Changelog | None) -> Changelog:
+    """Raises ConfigError where Kafka is not configured."""
+    if changelog is None:
+        raise ConfigError(
+            "records can be read only from Kafka, which is not configured",
+            hint="write kafka.bootstrap, or set SNAPSTORE_KAFKA_BOOTSTRAP",
+            key="kafka.bootstrap",
+        )
+    return changelog

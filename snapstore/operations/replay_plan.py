@@ -1,0 +1,89 @@
+"""Decide which records bring a store forward: from where, and up to where."""
+
+from collections.abc import Sequence
+from datetime import datetime
+
+import msgspec
+
+from snapstore.errors import ConfigError, RefusedError
+from snapstore.model.identity import StoreId
+from snapstore.model.resume import ResumePlan
+from snapstore.model.snapshot import Position
+from snapstore.model.store import ChangelogPosition
+from snapstore.ports import Changelog
+
+
+class ReplayGoal(msgspec.Struct, frozen=True, kw_only=True):
+    """Up to where to replay: the end of the log, or not beyond an offset or a time.
+
+    ``to_offset`` is the last one that may be applied; of records at ``to_time`` or later none is.
+    """
+
+    to_offset: int | None = None
+    to_time: datetime | None = None
+
+    def __post_init__(self) -> None:
+        if self.to_offset is not None and self.to_time is not None:
+            raise ValueError("an offset and a time exclude each other")
+
+    @property
+    def is_end(self) -> bool:
+        return self.to_offset is None and self.to_time is None
+
+
+class PlannedReplay(msgspec.Struct, frozen=True, kw_only=True):
+    """Records of one changelog partition to apply: those that ``plan`` starts with, to ``stop``.
+
+    ``position`` is None for a store that is empty.
+    """
+
+    position: ChangelogPosition | None
+    plan: ResumePlan
+    stop: int
+
+    @property
+    def bounded(self) -> ResumePlan:
+        """The plan up to where it is carried out."""
+        return msgspec.structs.replace(self.plan, stop=self.stop)
+
+
+def stop_at(changelog: Changelog, plan: ResumePlan, goal: ReplayGoal) -> int:
+    """Return the offset before which the replay ends.
+
+    Raises ConfigError when the log ends before the goal, and RefusedError when the store holds
+    records beyond it already.
+    """
+    stop = plan.stop
+    if goal.to_offset is not None:
+        if goal.to_offset >= plan.stop:
+            raise ConfigError(
+                f"{plan.changelog} ends before {plan.stop}: there is no offset {goal.to_offset}",
+                changelog=str(plan.changelog),
+            )
+        stop = goal.to_offset + 1
+    if goal.to_time is not None:
+        first = changelog.offset_at(plan.changelog, goal.to_time)
+        stop = plan.stop if first is None else min(first, plan.stop)
+    if stop < plan.start:
+        raise RefusedError(
+            f"the store holds the records of {plan.changelog} up to {plan.start - 1}, which is "
+            f"beyond {stop - 1}",
+            hint="name an older snapshot: REF@OFFSET or REF@TIME",
+            changelog=str(plan.changelog),
+        )
+    return stop
+
+
+def require_one(goal: ReplayGoal, stores: Sequence[StoreId]) -> None:
+    """Raises ConfigError where an offset is meant for several stores: each counts its own."""
+    if goal.to_offset is not None and len(set(stores)) != 1:
+        raise ConfigError(
+            f"--to-offset is of one changelog, and {len(set(stores))} stores were named",
+            hint="name one store, or use --to-time",
+        )
+
+
+def fenced(positions: Sequence[ChangelogPosition], known: Sequence[Position]) -> list[Position]:
+    """Give positions the fences of a snapshot that the store goes back to."""
+    fences = {each.position.changelog: each.fence for each in known}
+    return [Position(position=each, fence=fences.get(each.changelog)) for each in positions]

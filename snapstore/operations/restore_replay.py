@@ -1,0 +1,153 @@
+"""Replay what was restored, while it still lies in the staging folder.
+
+The task gets into place only once it holds the records that were asked for. A run that is killed
+meanwhile leaves its staged databases with data and offset of the same record; a marker beside them
+says which snapshots they come from, and the next run goes on from there.
+"""
+
+from collections.abc import Sequence
+
+import msgspec
+
+from snapstore.errors import SnapstoreError
+from snapstore.model.report import Noted
+from snapstore.model.snapshot import Description, Position
+from snapstore.model.store import ChangelogPosition, StoreLocation
+from snapstore.operations.replay import (
+    ReplayedPartition,
+    ReplayPorts,
+    note_reached,
+    plan_replays,
+    replay_store,
+    require_replayable,
+)
+from snapstore.operations.replay_layout import require_replay_layout
+from snapstore.operations.replay_marker import clear_marker, has_marker, set_marker
+from snapstore.operations.replay_plan import PlannedReplay, ReplayGoal
+from snapstore.operations.restore_plan import StorePlan, TaskPlan
+from snapstore.operations.restore_target import staging_folder
+from snapstore.operations.stage import staged_location
+from snapstore.operations.stage_files import FileWriter
+
+
+class ReplayedStore(msgspec.Struct, frozen=True, kw_only=True):
+    """What was replayed into one store."""
+
+    store: str
+    partitions: tuple[ReplayedPartition, ...]
+
+
+class StagedReplay:
+    """Brings the stores of staged tasks forward."""
+
+    def __init__(self, goal: ReplayGoal, ports: ReplayPorts) -> None:
+        self._goal = goal
+        self._ports = ports
+
+    def require_possible(self, description: Description) -> None:
+        """Raise NotReplayableError, before anything is written, where that is known by then."""
+        if description.positions:
+            require_replayable(description, self._ports)
+
+    def can_go_on(self, plan: TaskPlan) -> bool:
+        """Whether staging holds what an interrupted replay of the same snapshots has left.
+
+        Only where the databases keep their offsets themselves, so that nothing is applied twice,
+        and where no other store of the task is involved, which may have moved on since.
+        """
+        if plan.keep or not has_marker(plan.task_dir, _mark(plan)):
+            return False
+        try:
+            return all(self._keeps_offsets(plan, store) for store in plan.stores)
+        except SnapstoreError as error:
+            self._ports.listener(
+                Noted(message=f"the interrupted replay is begun anew: {error.message}")
+            )
+            return False
+
+    def forget(self, plan: TaskPlan) -> None:
+        """Staging is about to be built anew, or was put into place."""
+        clear_marker(plan.task_dir)
+
+    def run(self, plan: TaskPlan, files: FileWriter) -> tuple[ReplayedStore, ...]:
+        """Replay every store of a staged task. Unless it was killed, an error clears the marker."""
+        set_marker(plan.task_dir, _mark(plan), files)
+        try:
+            return tuple(self._run_store(plan, store, files) for store in plan.stores)
+        except SnapstoreError:
+            self.forget(plan)
+            raise
+
+    def _run_store(self, plan: TaskPlan, store: StorePlan, files: FileWriter) -> ReplayedStore:
+        description = store.wanted.snapshot.description
+        location = staged_location(staging_folder(plan.task_dir), store)
+        planned = [
+            from_own_offsets(location, each, self._ports)
+            for each in plan_replays(description.positions, self._ports, self._goal)
+        ]
+        replayed = replay_store(location, planned, self._ports) if planned else ()
+        reached = reached_positions(description.positions, replayed)
+        note_reached(
+            location,
+            msgspec.structs.replace(description, positions=reached),
+            self._ports,
+            files,
+        )
+        return ReplayedStore(store=str(description.store), partitions=replayed)
+
+    def _keeps_offsets(self, plan: TaskPlan, store: StorePlan) -> bool:
+        location = staged_location(staging_folder(plan.task_dir), store)
+        layout = require_replay_layout(self._ports.layout)
+        backend = self._ports.backends[location.backend]
+        with backend.open_view(location.task_dir, location.root) as view:
+            return all(
+                layout.offsets_by_database(location, view, each.position.changelog)
+                for each in store.wanted.snapshot.description.positions
+            )
+
+
+def reached_positions(
+    positions: Sequence[Position], replayed: Sequence[ReplayedPartition]
+) -> tuple[Position, ...]:
+    """Return the positions after a replay."""
+    applied = {each.changelog: each.applied_offset for each in replayed}
+    return tuple(
+        Position(
+            position=ChangelogPosition(
+                each.position.changelog,
+                max(
+                    each.position.applied_offset,
+                    applied.get(each.position.changelog, each.position.applied_offset),
+                ),
+            )
+        )
+        for each in positions
+    )
+
+
+def from_own_offsets(
+    location: StoreLocation, planned: PlannedReplay, ports: ReplayPorts
+) -> PlannedReplay:
+    """Begin where the databases themselves have got to, if that is later.
+
+    Not where only a tail without a gap proves that no deletion is lost: it must be read whole.
+    Raises ExactlyOnceHotError for files that may hold writes of a transaction that aborts.
+    """
+    layout = require_replay_layout(ports.layout)
+    plan = planned.plan
+    with ports.backends[location.backend].open_view(location.task_dir, location.root) as view:
+        offsets = layout.offsets_by_database(location, view, plan.changelog).values()
+    known = [applied for applied in offsets if applied]
+    if plan.gap_free_required or not known or len(known) < len(offsets):
+        return planned
+    start = min(max(plan.start, min(known) + 1), planned.stop)
+    if start == plan.start:
+        return planned
+    ahead = msgspec.structs.replace(plan, start=start, leader_epoch=None)
+    return msgspec.structs.replace(planned, plan=ahead)
+
+
+def _mark(plan: TaskPlan) -> bytes:
+    return msgspec.json.encode(
+        {str(store.store): store.wanted.snapshot.id for store in plan.stores}, order="sorted"
+    )
