@@ -6,6 +6,7 @@ from datetime import datetime
 
 from snapstore.errors import ChangelogTruncatedError, LogDivergedError, RefusedError
 from snapstore.kafka.connection import Connection
+from snapstore.kafka.groups import committed_offset
 from snapstore.kafka.reader import PartitionReader, PositionRefusedError
 from snapstore.kafka.tail import KafkaTail
 from snapstore.kafka.topic import log_start, offset_at, partition_state
@@ -92,6 +93,9 @@ class KafkaChangelog:
 
     def offset_at(self, changelog: ChangelogPartition, at: datetime) -> int | None:
         return offset_at(self._connection, changelog, at)
+
+    def committed(self, group: str, source: ChangelogPartition) -> int | None:
+        return committed_offset(self._connection, group, source)
 
     def close(self) -> None:
         self._connection.close()

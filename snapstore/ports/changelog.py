@@ -75,4 +75,11 @@ class Changelog(Protocol):
         """Return the first offset with a record of that time or later; None where there is none."""
         ...
 
+    def committed(self, group: str, source: ChangelogPartition) -> int | None:
+        """Return the offset that a consumer group reads next; None where it has committed none.
+
+        A topic or partition that does not exist counts as one in which nothing is committed.
+        """
+        ...
+
     def close(self) -> None: ...

@@ -1,11 +1,12 @@
 """Bringing a store forward by the records of its changelog."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Protocol
 
 import msgspec
 
 from snapstore.model.changelog import ChangelogRecord, PartitionState
+from snapstore.model.content import ContentRules
 from snapstore.model.identity import ChangelogPartition, StoreId
 from snapstore.model.store import ChangelogPosition, StoreLocation
 from snapstore.ports.store import StoreView, StoreWriter
@@ -15,12 +16,17 @@ class ReplaySubject(msgspec.Struct, frozen=True, kw_only=True):
     """A store that is to be brought forward in one changelog partition.
 
     ``position`` is how far it has got, None for one that is empty. ``state`` is the partition now.
+    ``committed`` returns the offset that a consumer group reads next in a partition, None where it
+    has committed none; without it, nothing is known of groups. ``template`` is another copy of the
+    store, whose files show how an empty one is to be written.
     """
 
     location: StoreLocation
     changelog: ChangelogPartition
     position: ChangelogPosition | None
     state: PartitionState
+    committed: Callable[[str, ChangelogPartition], int | None] | None = None
+    template: StoreView | None = None
 
 
 class StoreReplay(Protocol):
@@ -45,6 +51,10 @@ class ReplayLayout(Protocol):
         """Return the changelog that the application would give a store of that name."""
         ...
 
+    def require_replayable(self, store: StoreId, store_type: str) -> None:
+        """Raise NotReplayableError for a store that cannot be replayed, whatever its files hold."""
+        ...
+
     def offsets_by_database(
         self, location: StoreLocation, view: StoreView, changelog: ChangelogPartition
     ) -> Mapping[str, int | None]:
@@ -60,4 +70,17 @@ class ReplayLayout(Protocol):
 
         Raises NotReplayableError when they cannot be proved.
         """
+        ...
+
+
+class ContentLayout(Protocol):
+    """A layout that knows what in its stores is content.
+
+    Asked for by the method ``content_rules``, which other layouts lack: then all of it is.
+    """
+
+    def content_rules(
+        self, location: StoreLocation, view: StoreView, state: PartitionState
+    ) -> ContentRules:
+        """Say what a rebuild from the changelog, which ``state`` describes, must have too."""
         ...
