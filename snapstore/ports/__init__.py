@@ -9,7 +9,7 @@ from datetime import datetime
 from snapstore.model.report import Event
 from snapstore.ports.changelog import Changelog, Tail
 from snapstore.ports.layout import Discovery, FamilyNote, FileNote, Layout, Note, StartInspector
-from snapstore.ports.replay import ReplayLayout, ReplaySubject, StoreReplay
+from snapstore.ports.replay import ContentLayout, ReplayLayout, ReplaySubject, StoreReplay
 from snapstore.ports.storage import (
     CheckingStorage,
     ObjectStat,
@@ -32,6 +32,7 @@ __all__ = [
     "Changelog",
     "CheckingStorage",
     "Clock",
+    "ContentLayout",
     "Discovery",
     "FamilyNote",
     "FileNote",

@@ -29,6 +29,15 @@ class StoreView(Protocol):
         ...
 
 
+@runtime_checkable
+class SeekableView(StoreView, Protocol):
+    """A view that need not read a family from its beginning."""
+
+    def scan_from(self, database: str, family: str, start: bytes) -> Iterator[tuple[bytes, bytes]]:
+        """Yield the pairs from a key on, in key order."""
+        ...
+
+
 class Capture(Protocol):
     """The files of one store, held still while they are read. ``view`` sees the same bytes."""
 
@@ -76,16 +85,12 @@ Pair = tuple[bytes, bytes | None]
 """A key and its value; None deletes the key."""
 
 
-class StoreWriter(StoreView, Protocol):
+class StoreWriter(SeekableView, Protocol):
     """The databases of one store, opened for writing; what is read is what was written.
 
     Whatever a crash leaves of a database is what a number of whole ``write`` calls left there.
     Every method raises CaptureError, or NoSpaceError when the disk is full.
     """
-
-    def scan_from(self, database: str, family: str, start: bytes) -> Iterator[tuple[bytes, bytes]]:
-        """Yield the pairs from a key on, in key order."""
-        ...
 
     def get(self, database: str, family: str, key: bytes) -> bytes | None: ...
 
@@ -100,7 +105,7 @@ class StoreWriter(StoreView, Protocol):
         ...
 
     def create(self, database: str, families: Sequence[str]) -> None:
-        """Make a database with these families."""
+        """Make a database with these families, or give one that is there those it lacks."""
         ...
 
     def drop(self, database: str) -> None:

@@ -72,8 +72,8 @@ class OpenDatabase:
         files = self._open_rdict().live_files()
         return {str(file["name"]).lstrip("/"): int(file["size"]) for file in files}
 
-    def scan(self, family: str) -> Iterator[tuple[bytes, bytes]]:
-        """Yield every pair in key order.
+    def scan(self, family: str, start: bytes = b"") -> Iterator[tuple[bytes, bytes]]:
+        """Yield every pair from a key on, in key order.
 
         Raises SourceDamagedError at a block that cannot be read: ``items()`` of the driver would
         end there as if it were the last.
@@ -88,7 +88,7 @@ class OpenDatabase:
         handle = rdict if family == "default" else rdict.get_column_family(family)
         pairs = handle.iter(_read_options())
         del handle, rdict
-        pairs.seek_to_first()
+        pairs.seek(start)
         while pairs.valid():
             yield pairs.key(), pairs.value()
             pairs.next()

@@ -25,6 +25,10 @@ class RocksDBView:
     def scan(self, database: str, family: str) -> Iterator[tuple[bytes, bytes]]:
         return self._database(database).scan(family)
 
+    def scan_from(self, database: str, family: str, start: bytes) -> Iterator[tuple[bytes, bytes]]:
+        """Yield the pairs from a key on, in key order."""
+        return self._database(database).scan(family, start)
+
     def _database(self, name: str) -> OpenDatabase:
         if name not in self._opened:
             raise StoreNotFoundError(

@@ -69,8 +69,11 @@ class RocksDBWriter:
         self._database(database).write(pairs, emptied or {})
 
     def create(self, database: str, families: Sequence[str]) -> None:
-        """Make a database with these families beside ``default``."""
+        """Make a database with these families beside ``default``, or give it those it lacks."""
         names.check_folder(database)
+        if database in self._names:
+            families = [*self.families(database), *families]
+            self._open.pop(database).close()
         folder = self._task_dir / database
         folder.mkdir(parents=True, exist_ok=True)
         self._names.add(database)
