@@ -30,12 +30,15 @@ BUILT_IN: Final[Mapping[Kind, Mapping[str, str]]] = {
         "s3": "snapstore.storages.s3:S3Storage",
     },
     "backends": {
+        "files": "snapstore.backends.files:FilesBackend",
         "memory": "snapstore.backends.memory:MemoryBackend",
         "rocksdb": "snapstore.backends.rocksdb:RocksDBBackend",
     },
     "layouts": {
+        "faust": "snapstore.layouts.faust:FaustLayout",
         "kafka-streams": "snapstore.layouts.kafka_streams:KafkaStreamsLayout",
         "plain": "snapstore.layouts.plain:PlainLayout",
+        "quix": "snapstore.layouts.quix:QuixLayout",
     },
 }
 
