@@ -151,6 +151,9 @@ class SQLiteLayout:
         )
         return (ChangelogPartition(topic, int(store.task)),)
 
+    def require_replayable(self, store: StoreId, store_type: str) -> None:
+        """Every store of this layout can be replayed."""
+
     def offsets_by_database(
         self, location: StoreLocation, view: StoreView, changelog: ChangelogPartition
     ) -> Mapping[str, int | None]:

@@ -90,9 +90,11 @@ class SQLiteMaker:
 
 
 class TestBackend(BackendContract):
+    checksummed = False
+
     @pytest.fixture
     def backend(self) -> StoreBackend:
-        return SQLiteBackend()
+        return SQLiteBackend(SQLiteBackend.Options(range_bytes=4096))
 
     @pytest.fixture
     def maker(self, tmp_path: Path) -> StoreMaker:
