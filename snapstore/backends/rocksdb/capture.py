@@ -7,7 +7,7 @@ from contextlib import ExitStack
 from pathlib import Path
 
 from snapstore.backends.rocksdb import names
-from snapstore.backends.rocksdb.copying import check_free_space
+from snapstore.backends.rocksdb.copying import check_free_space, free_bytes
 from snapstore.backends.rocksdb.databases import Found, find_databases
 from snapstore.backends.rocksdb.freeze import read_small
 from snapstore.backends.rocksdb.held import Held, StagedSource, identity
@@ -69,6 +69,9 @@ class RocksDBCapture:
         held, database = entry
         database.opened.close()
         held.free()
+        # Asked first, and mostly last: looking at every table after each one is quadratic.
+        if free_bytes(self._source) >= self._min_free_bytes:
+            return
         if any(other.status().st_nlink == 0 for other, _ in self._held.values()):
             check_free_space(self._source, self._min_free_bytes)
 

@@ -47,7 +47,7 @@ def copy_bytes(fd: int, target: Path, size: int, *, min_free_bytes: int) -> None
 
 def check_free_space(folder: Path, needed_bytes: int) -> None:
     """Raise NoSpaceError when the disk that holds ``folder`` has less than that free."""
-    free = shutil.disk_usage(folder).free
+    free = free_bytes(folder)
     if free < needed_bytes:
         raise NoSpaceError(
             f"too little space left on the disk of {folder}",
@@ -56,3 +56,8 @@ def check_free_space(folder: Path, needed_bytes: int) -> None:
             free_bytes=free,
             needed_bytes=needed_bytes,
         )
+
+
+def free_bytes(folder: Path) -> int:
+    """Return what an ordinary user may still write to the disk that holds ``folder``."""
+    return shutil.disk_usage(folder).free

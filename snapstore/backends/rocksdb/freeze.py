@@ -100,8 +100,9 @@ class Freezer:
         if self._read_current(after) != current:
             raise UnsettledError(f"a new MANIFEST replaced {manifest}", manifest)
         (self._folder / names.CURRENT).write_bytes(current)
+        folder = str(self._folder)
         for name, table in self._tables.items():
-            (self._folder / name).symlink_to(table.link)
+            os.symlink(table.link, f"{folder}/{name}")  # noqa: PTH211 - thousands of them
         return Frozen(
             found=self._found,
             folder=self._folder,

@@ -2,13 +2,13 @@
 
 import threading
 from collections.abc import Callable
-from typing import TYPE_CHECKING, TypeVar, cast
+from typing import IO, TYPE_CHECKING, Any, TypeVar, cast
 
+import msgspec
 from botocore.config import Config
 from botocore.exceptions import ClientError
-from botocore.loaders import Loader
+from botocore.loaders import JSONFileLoader, Loader
 from botocore.session import Session
-from msgspec.structs import replace
 
 from snapstore.storages.s3.content_md5 import add_content_md5
 from snapstore.storages.s3.errors import code_of, translated
@@ -23,12 +23,25 @@ T = TypeVar("T")
 _EXPIRED = ("ExpiredToken", "ExpiredTokenException", "InvalidToken", "TokenRefreshRequired")
 
 
+class _FastFiles(JSONFileLoader):
+    """Decodes botocore's models four times as fast as botocore does, which shows at every start."""
+
+    def _load_file(self, full_path: str, open_method: Callable[..., IO[bytes]]) -> Any:
+        try:
+            with open_method(full_path, "rb") as file:
+                return msgspec.json.decode(file.read())
+        except FileNotFoundError:
+            return None
+
+
 class _ServiceLoader(Loader):
     """Reads the models of the few services in use.
 
     botocore looks through the folders of all its 400 services otherwise, twice, which takes a third
     of the time of making a client.
     """
+
+    FILE_LOADER_CLASS = _FastFiles
 
     def list_available_services(self, type_name: str) -> list[str]:
         del type_name  # each of them has a model, rules and pages
@@ -76,14 +89,21 @@ class S3Connection:
         with translated("connect to S3"):
             session = Session(profile=self._options.profile)
             session.register_component("data_loader", _ServiceLoader())
-            client = _client(session, self._options)
-            if self._options.addressing_style == "auto" and ".amazonaws." not in (
-                client.meta.endpoint_url
-            ):
-                client = _client(session, replace(self._options, addressing_style="path"))
+            options = self._options
+            if options.addressing_style == "auto" and _is_own(options.endpoint_url):
+                options = msgspec.structs.replace(options, addressing_style="path")
+            client = _client(session, options)
+            if options.addressing_style == "auto" and _is_own(client.meta.endpoint_url):
+                # The endpoint comes from the environment or the profile.
+                options = msgspec.structs.replace(options, addressing_style="path")
+                client = _client(session, options)
             credentials = session.get_credentials()
             frozen = credentials.get_frozen_credentials() if credentials else None
         return client, frozen
+
+
+def _is_own(endpoint_url: str | None) -> bool:
+    return endpoint_url is not None and ".amazonaws." not in endpoint_url
 
 
 def _client(session: Session, options: S3Options) -> "S3Client":
