@@ -14,143 +14,41 @@ a changelog would hold them. A store notes the number of the last operation it h
 """
 
 import hashlib
+import os
+import shutil
 import time
-from contextlib import AbstractContextManager
+from contextlib import suppress
 from pathlib import Path
-from typing import Protocol
 
 import msgspec
 import pytest
 
-from snapstore.errors import StoreNotFoundError, UnsafePathError
-from snapstore.model.store import CapturedFile, StoreLocation
-from snapstore.ports import Capture, StoreBackend, StoreView
+from snapstore.errors import CaptureError, RefusedError, StoreNotFoundError, UnsafePathError
+from snapstore.model.store import StoreLocation
+from snapstore.ports import StoreBackend
+from snapstore.testing.backend_copies import CopyContract
+from snapstore.testing.backend_history import Operation as Operation
+from snapstore.testing.backend_history import StoreMaker as StoreMaker
+from snapstore.testing.backend_history import Writer as Writer
+from snapstore.testing.backend_history import digests_of as digests_of
+from snapstore.testing.backend_history import look_of as look_of
+from snapstore.testing.backend_history import materialise as materialise
+from snapstore.testing.backend_history import operation as operation
+from snapstore.testing.backend_history import read_whole as read_whole
+from snapstore.testing.backend_history import replay as replay
 
-_KEYS = 997
 _OPEN = Path("/proc/self/fd")
 
 
-class Operation(msgspec.Struct, frozen=True):
-    """A put, or a deletion (``value`` None)."""
+class BackendContract(CopyContract):
+    """The promises of StoreBackend, each as a test.
 
-    key: bytes
-    value: bytes | None
-
-
-def operation(number: int) -> Operation:
-    """Return that operation of the history, counted from 0."""
-    key = b"key-%05d" % (number * 7919 % _KEYS)
-    if number % 11 == 10:
-        return Operation(key, None)
-    return Operation(key, b"value-%d-" % number + b"." * 100)
-
-
-def replay(contents: dict[bytes, bytes], first: int, last: int) -> dict[bytes, bytes]:
-    """Return the contents after the operations from ``first`` to ``last``, both included."""
-    after = dict(contents)
-    for number in range(first, last + 1):
-        done = operation(number)
-        if done.value is None:
-            after.pop(done.key, None)
-        else:
-            after[done.key] = done.value
-    return after
-
-
-class Writer(Protocol):
-    """An application at work on a store, in a process of its own."""
-
-    location: StoreLocation
-
-    def begun(self) -> int:
-        """Return a number that no operation begun so far exceeds."""
-        ...
-
-    def crash(self) -> None:
-        """End it at once, as SIGKILL does."""
-        ...
-
-
-class StoreMaker(Protocol):
-    """Makes real stores of one type, below a task directory that exists."""
-
-    exact: bool
-    """Whether a store never holds operations after the number that it has noted."""
-
-    def make(self, task_dir: Path, applied: int) -> StoreLocation:
-        """Make a store that holds the operations up to ``applied``, and close it."""
-        ...
-
-    def extend(self, location: StoreLocation, applied: int) -> None:
-        """Go on with a closed store up to ``applied``, and close it again."""
-        ...
-
-    def writing(self, task_dir: Path) -> AbstractContextManager[Writer]:
-        """Run an application that goes through the history from 0, until the block is left."""
-        ...
-
-    def applied(self, view: StoreView) -> int | None:
-        """Return the number that the store has noted; None before the first."""
-        ...
-
-    def contents(self, view: StoreView) -> dict[bytes, bytes]:
-        """Return what the store holds of the history."""
-        ...
-
-
-def materialise(capture: Capture, target: Path) -> None:
-    """Write the files of a capture into another task directory, as a restore would."""
-    for file in capture.files:
-        path = target / file.name
-        path.parent.mkdir(parents=True, exist_ok=True)
-        path.write_bytes(read_whole(file))
-
-
-def read_whole(file: CapturedFile) -> bytes:
-    """Read a captured file in pieces, as an upload does."""
-    pieces = []
-    position = 0
-    while position < file.size:
-        piece = file.source.pread(1 << 16, position)
-        assert piece, f"{file.name} ends after {position} of {file.size} bytes"
-        pieces.append(piece)
-        position += len(piece)
-    return b"".join(pieces)
-
-
-def look_of(folder: Path) -> dict[str, tuple[int, int, int]]:
-    """Return what must not change in a source: names, inodes, sizes and times."""
-    look = {}
-    for path in [folder, *sorted(folder.rglob("*"))]:
-        status = path.lstat()
-        look[str(path.relative_to(folder))] = (status.st_ino, status.st_size, status.st_mtime_ns)
-    return look
-
-
-class BackendContract:
-    """The promises of StoreBackend, each as a test. ``captures`` are taken of a busy store."""
+    ``captures`` are taken of a busy store. ``writable``: entries can be written into a store (see
+    ``StoreBackend.write_entries``); else that must be refused.
+    """
 
     captures = 20
-
-    @pytest.fixture
-    def backend(self) -> StoreBackend:
-        raise NotImplementedError
-
-    @pytest.fixture
-    def maker(self) -> StoreMaker:
-        raise NotImplementedError
-
-    @pytest.fixture
-    def task_dir(self, tmp_path: Path) -> Path:
-        folder = tmp_path / "source"
-        folder.mkdir()
-        return folder
-
-    @pytest.fixture
-    def target(self, tmp_path: Path) -> Path:
-        folder = tmp_path / "target"
-        folder.mkdir()
-        return folder
+    writable = True
 
     def test_a_closed_store_comes_back_whole(
         self, backend: StoreBackend, maker: StoreMaker, task_dir: Path, target: Path
@@ -298,6 +196,12 @@ class BackendContract:
             database = view.databases[0]
             families = view.families(database)
         family = families[-1]
+        if not self.writable:
+            before = look_of(target)
+            with pytest.raises(RefusedError):
+                backend.write_entries(target / database, family, {b"noted": b"1"})
+            assert look_of(target) == before
+            return
         backend.write_entries(target / database, family, {b"noted": b"1", b"gone": b"2"})
         backend.write_entries(target / database, family, {b"noted": b"3", b"gone": None})
         with backend.open_view(target, location.root) as view:
@@ -309,23 +213,79 @@ class BackendContract:
             contents.pop(b"noted", None)
             assert contents == replay({}, 0, 2999)
 
-    def _assert_complete(self, maker: StoreMaker, view: StoreView, begun: int) -> int:
-        """Check a copy whose application had begun the operations up to ``begun`` by then."""
-        applied = maker.applied(view)
-        contents = maker.contents(view)
-        noted = -1 if applied is None else applied
-        expected = replay({}, 0, noted)
-        if maker.exact:
-            assert contents == expected
-            return noted
-        later: dict[bytes, set[bytes | None]] = {}
-        for number in range(noted + 1, begun + 1):
-            done = operation(number)
-            later.setdefault(done.key, set()).add(done.value)
-        for key in contents.keys() | expected.keys():
-            value = contents.get(key)
-            assert value == expected.get(key) or value in later.get(key, set()), key
-        return noted
+    def test_entries_come_in_key_order_and_digest_alike_in_every_copy(
+        self, backend: StoreBackend, maker: StoreMaker, task_dir: Path, target: Path
+    ) -> None:
+        location = maker.make(task_dir, 2999)
+        with backend.capture(location) as capture:
+            digests = [digests_of(capture.view)]
+            materialise(capture, target)
+        for folder in (task_dir, target):
+            with backend.open_view(folder, location.root) as view:
+                digests.append(digests_of(view))
+                for database in view.databases:
+                    for family in view.families(database):
+                        keys = [key for key, _ in view.scan(database, family)]
+                        assert keys == sorted(set(keys))
+        assert digests[0] == digests[1] == digests[2]
+        maker.extend(location, 3009)
+        with backend.open_view(task_dir, location.root) as view:
+            assert digests_of(view) != digests[0]
+
+    def test_little_is_new_after_a_small_change(
+        self, backend: StoreBackend, maker: StoreMaker, task_dir: Path
+    ) -> None:
+        location = maker.make(task_dir, 2999)
+        with backend.capture(location) as capture:
+            known = {hashlib.sha256(read_whole(file)).digest() for file in capture.files}
+        maker.extend(location, 3004)
+        with backend.capture(location) as capture:
+            contents = [read_whole(file) for file in capture.files]
+        new = [each for each in contents if hashlib.sha256(each).digest() not in known]
+        assert sum(map(len, new)) < sum(map(len, contents)) / 2
+
+    def test_a_link_in_place_of_a_file_is_not_followed(
+        self, backend: StoreBackend, maker: StoreMaker, task_dir: Path, tmp_path: Path
+    ) -> None:
+        location = maker.make(task_dir, 2999)
+        refused = 0
+        for path in [path for path in location.path.rglob("*") if path.is_file()]:
+            shutil.move(path, tmp_path / "outside")
+            path.symlink_to(tmp_path / "outside")
+            content = (tmp_path / "outside").read_bytes()
+            try:
+                with backend.capture(location) as capture:
+                    assert all(read_whole(file) != content for file in capture.files)
+            except (CaptureError, StoreNotFoundError):
+                refused += 1
+            path.unlink()
+            shutil.move(tmp_path / "outside", path)
+        assert refused
+
+    @pytest.mark.parametrize("kind", ["link", "pipe", "name with a line feed", "name not UTF-8"])
+    def test_what_no_snapshot_can_hold_is_refused_or_left_out(
+        self,
+        backend: StoreBackend,
+        maker: StoreMaker,
+        task_dir: Path,
+        tmp_path: Path,
+        kind: str,
+    ) -> None:
+        location = maker.make(task_dir, 999)
+        secret = b"outside of the store" * 100
+        (tmp_path / "secret").write_bytes(secret)
+        match kind:
+            case "link":
+                (location.path / "stray").symlink_to(tmp_path / "secret")
+            case "pipe":
+                os.mkfifo(location.path / "stray")
+            case "name with a line feed":
+                (location.path / "stray\n").write_bytes(secret)
+            case _:
+                (location.path / os.fsdecode(b"stray\xff")).write_bytes(secret)
+        with suppress(CaptureError, UnsafePathError), backend.capture(location) as capture:
+            assert all("stray" not in file.name for file in capture.files)
+            assert all(read_whole(file) != secret for file in capture.files)
 
     def _hashes(
         self, backend: StoreBackend, location: StoreLocation

@@ -185,8 +185,9 @@ class LogInMemory:
         return next((n for n, record in records.items() if record.timestamp_ms >= at_ms), None)
 
     def committed(self, group: str, source: ChangelogPartition) -> int | None:
-        """No group commits here."""
+        """Return nothing: no group commits here."""
         del group, source
+        return None
 
     def close(self) -> None:
         """Nothing is held."""

@@ -10,7 +10,7 @@ from snapstore.backends.rocksdb.copying import copy_bytes
 from snapstore.errors import CaptureError, SourceDamagedError
 from snapstore.model.store import ByteSource, FileIdentity
 
-_FLAGS = os.O_RDONLY | os.O_CLOEXEC | os.O_NONBLOCK
+_FLAGS = os.O_RDONLY | os.O_CLOEXEC | os.O_NOFOLLOW | os.O_NONBLOCK
 
 
 class Held(Protocol):
@@ -36,7 +36,7 @@ class Held(Protocol):
 
 
 def open_file(path: Path) -> int:
-    """Open a regular file for reading.
+    """Open a regular file for reading, never through a link.
 
     Raises FileNotFoundError, CaptureError naming the file when it cannot be read, or OSError where
     this process may open no more files.
@@ -48,7 +48,8 @@ def open_file(path: Path) -> int:
     except OSError as error:
         if error.errno in {errno.ENOENT, errno.EMFILE, errno.ENFILE}:
             raise
-        raise CaptureError(f"{path} cannot be opened: {error.strerror}", path=str(path)) from error
+        reason = "it is a link" if error.errno == errno.ELOOP else error.strerror
+        raise CaptureError(f"{path} cannot be opened: {reason}", path=str(path)) from error
     if not stat.S_ISREG(os.fstat(fd).st_mode):
         os.close(fd)
         raise CaptureError(f"{path} is not a file", path=str(path))

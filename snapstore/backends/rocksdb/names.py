@@ -5,9 +5,10 @@ is replaced by renaming, so a reader never sees half of it.
 """
 
 import re
-import unicodedata
 
-from snapstore.errors import SourceDamagedError, UnsafePathError
+from snapstore.errors import SourceDamagedError
+from snapstore.model.folder_name import check_folder as check_folder
+from snapstore.model.folder_name import child as child
 
 CURRENT = "CURRENT"
 _CURRENT_CONTENT = re.compile(rb"(MANIFEST-[0-9]+)\n")
@@ -60,23 +61,3 @@ def named_manifest(current: bytes, database: str) -> str:
             content=current[:40].decode("ascii", "backslashreplace"),
         )
     return match[1].decode()
-
-
-def child(folder: str, name: str) -> str:
-    """Join a folder relative to the task directory (``.``: that itself) and a name in it."""
-    return name if folder == "." else f"{folder}/{name}"
-
-
-def check_folder(folder: str) -> None:
-    """Raise UnsafePathError unless a folder relative to the task directory stays inside it."""
-    parts = [] if folder == "." else folder.split("/")
-    if (
-        any(part in {"", ".", ".."} or "\\" in part for part in parts)
-        or any(unicodedata.category(character) in {"Cc", "Cs"} for character in folder)
-        or (not parts and folder != ".")
-    ):
-        raise UnsafePathError(
-            f"the folder {folder!r} has a name that no snapshot can hold",
-            hint="rename it while the application is stopped",
-            folder=ascii(folder),
-        )
