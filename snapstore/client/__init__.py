@@ -4,6 +4,7 @@ from snapstore.client.catalog import ShownSnapshot, newest_of_each, utc_now
 from snapstore.client.finding import discover
 from snapstore.client.opening import check, create, open  # noqa: A004
 from snapstore.client.prepare import prepare
+from snapstore.client.replaying import replay
 from snapstore.client.snapstore import Snapstore
 from snapstore.client.trust import fsck, mend
 
@@ -18,5 +19,6 @@ __all__ = [
     "newest_of_each",
     "open",
     "prepare",
+    "replay",
     "utc_now",
 ]

@@ -1,7 +1,7 @@
 """The verb that brings stores back."""
 
 import builtins
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from contextlib import AbstractContextManager
 from pathlib import Path
 from typing import Literal, overload
@@ -15,9 +15,12 @@ from snapstore.client.parts import (
 )
 from snapstore.client.proof import ProofVerbs
 from snapstore.client.requests import requests_for_refs, requests_for_stores
+from snapstore.config import Config
 from snapstore.errors import ConfigError, IntegrityError, SnapshotNotFoundError
-from snapstore.model.report import Event
+from snapstore.model.report import Event, Noted
 from snapstore.model.resume import Overrides
+from snapstore.model.snapshot import Position
+from snapstore.operations.lineage import Lineage, Remember
 from snapstore.operations.replay import ReplayPorts
 from snapstore.operations.replay_plan import ReplayGoal, require_one
 from snapstore.operations.restore import RestoreOptions, RestorePorts, plan_restore, restore
@@ -147,6 +150,7 @@ class RestoreVerbs(ProofVerbs):
                 clock=self.clock,
                 listener=listener,
                 replay=staged_replay,
+                remember=self._remembering(listener),
             )
             if dry_run:
                 return plan_restore(requests, place, ports, options)
@@ -189,8 +193,29 @@ class RestoreVerbs(ProofVerbs):
         except IntegrityError:
             return None
 
+    def _remembering(self, listener: Listener) -> Remember:
+        lineage = lineage_of(self.config)
+
+        def remember(task_dir: Path, stores: Mapping[str, tuple[Position, ...]]) -> None:
+            try:
+                lineage.remember(task_dir, stores)
+            except OSError as error:
+                listener(
+                    Noted(
+                        message=f"where {task_dir} came from could not be noted, so that a replay"
+                        f" will need --allow-unchecked-changelog: {error.strerror}"
+                    )
+                )
+
+        return remember
+
     def _changelog(self) -> AbstractContextManager[Changelog | None]:
         return configured_changelog(self.config, self.registry)
+
+
+def lineage_of(config: Config) -> Lineage:
+    """Return what this host remembers of the directories that it has restored."""
+    return Lineage(Path(config.state.cache_dir).expanduser() / "restored")
 
 
 def required(changelog: Changelog | None) -> Changelog:

@@ -8,7 +8,6 @@ import msgspec
 from snapstore.errors import ConfigError, RefusedError
 from snapstore.model.identity import StoreId
 from snapstore.model.resume import ResumePlan
-from snapstore.model.snapshot import Position
 from snapstore.model.store import ChangelogPosition
 from snapstore.ports import Changelog
 
@@ -83,7 +82,21 @@ def require_one(goal: ReplayGoal, stores: Sequence[StoreId]) -> None:
         )
 
 
-def fenced(positions: Sequence[ChangelogPosition], known: Sequence[Position]) -> list[Position]:
-    """Give positions the fences of a snapshot that the store goes back to."""
-    fences = {each.position.changelog: each.fence for each in known}
-    return [Position(position=each, fence=fences.get(each.changelog)) for each in positions]
+def narrowed(planned: PlannedReplay, position: ChangelogPosition) -> PlannedReplay:
+    """Begin where the store has got to, if that is later than where it was fenced.
+
+    What was applied in between was confirmed before it was. Raises RefusedError when the store is
+    beyond the end of the plan.
+    """
+    start = position.resume_offset
+    if start <= planned.plan.start:
+        return planned
+    if start > planned.stop:
+        raise RefusedError(
+            f"the store holds the records of {position.changelog} up to "
+            f"{position.applied_offset}, which is beyond {planned.stop - 1}",
+            hint="restore an older snapshot, or check that the store is of this topic",
+            changelog=str(position.changelog),
+        )
+    plan = msgspec.structs.replace(planned.plan, start=start, leader_epoch=None)
+    return PlannedReplay(position=position, plan=plan, stop=planned.stop)

@@ -23,7 +23,7 @@ from snapstore.operations.replay import (
 )
 from snapstore.operations.replay_layout import require_replay_layout
 from snapstore.operations.replay_marker import clear_marker, has_marker, set_marker
-from snapstore.operations.replay_plan import PlannedReplay, ReplayGoal
+from snapstore.operations.replay_plan import PlannedReplay, ReplayGoal, narrowed
 from snapstore.operations.restore_plan import StorePlan, TaskPlan
 from snapstore.operations.restore_target import staging_folder
 from snapstore.operations.stage import staged_location
@@ -130,21 +130,17 @@ def from_own_offsets(
 ) -> PlannedReplay:
     """Begin where the databases themselves have got to, if that is later.
 
-    Not where only a tail without a gap proves that no deletion is lost: it must be read whole.
     Raises ExactlyOnceHotError for files that may hold writes of a transaction that aborts.
     """
     layout = require_replay_layout(ports.layout)
-    plan = planned.plan
+    changelog = planned.plan.changelog
     with ports.backends[location.backend].open_view(location.task_dir, location.root) as view:
-        offsets = layout.offsets_by_database(location, view, plan.changelog).values()
+        offsets = layout.offsets_by_database(location, view, changelog).values()
     known = [applied for applied in offsets if applied]
-    if plan.gap_free_required or not known or len(known) < len(offsets):
+    if not known or len(known) < len(offsets):
         return planned
-    start = min(max(plan.start, min(known) + 1), planned.stop)
-    if start == plan.start:
-        return planned
-    ahead = msgspec.structs.replace(plan, start=start, leader_epoch=None)
-    return msgspec.structs.replace(planned, plan=ahead)
+    least = ChangelogPosition(changelog, min(*known, planned.stop - 1))
+    return narrowed(planned, least)
 
 
 def _mark(plan: TaskPlan) -> bytes:

@@ -1,0 +1,258 @@
+"""Replay into the stores of a state directory whose application is stopped.
+
+Each task is copied beside itself, tables by links; the copy is brought forward and put into place
+as a whole. Whatever goes wrong, the directory stays as it was.
+"""
+
+import hashlib
+from collections.abc import Mapping, Sequence
+from contextlib import ExitStack
+from datetime import UTC, datetime
+from pathlib import Path
+
+import msgspec
+
+from snapstore.errors import (
+    PartialFailureError,
+    SnapstoreError,
+)
+from snapstore.model.report import Noted, StoreFinished
+from snapstore.model.snapshot import Description, Position
+from snapstore.model.store import ChangelogPosition, StoreLocation
+from snapstore.operations.lineage import Lineage
+from snapstore.operations.replay import (
+    ReplayedPartition,
+    ReplayPorts,
+    note_reached,
+    plan_replays,
+    replay_store,
+    require_replayable,
+)
+from snapstore.operations.replay_marker import clear_marker, has_marker, set_marker
+from snapstore.operations.replay_plan import PlannedReplay, ReplayGoal, narrowed, require_one
+from snapstore.operations.restore_lock import work_lock
+from snapstore.operations.restore_plan import TaskPlan, plan_task
+from snapstore.operations.restore_replay import from_own_offsets, reached_positions
+from snapstore.operations.restore_target import look_at_task, staging_folder, work_folder
+from snapstore.operations.snapshot_plan import Selection, plan_snapshot
+from snapstore.operations.stage import settle, stage_copy
+from snapstore.operations.stage_files import FileWriter, Permissions, os_errors, owner_for
+from snapstore.operations.swap import clear_work, recover, swap_in
+
+
+class ReplayedTaskStore(msgspec.Struct, frozen=True, kw_only=True):
+    """What was applied to one store. ``deadline``: see ``ReplayedPartition``."""
+
+    store: str
+    task_dir: Path
+    partitions: tuple[ReplayedPartition, ...]
+
+    @property
+    def records(self) -> int:
+        return sum(each.records for each in self.partitions)
+
+    @property
+    def deadline(self) -> datetime | None:
+        return min((each.deadline for each in self.partitions if each.deadline), default=None)
+
+
+class ReplayReport(msgspec.Struct, frozen=True, kw_only=True):
+    """All stores of one replay; ``notes`` say what was not looked at."""
+
+    stores: tuple[ReplayedTaskStore, ...]
+    notes: tuple[str, ...] = ()
+
+
+class _Store(msgspec.Struct, frozen=True, kw_only=True):
+    location: StoreLocation
+    description: Description
+    planned: tuple[PlannedReplay, ...]
+
+
+def replay_tasks(
+    state_dir: Path,
+    application: str | None,
+    selection: Selection,
+    goal: ReplayGoal,
+    ports: ReplayPorts,
+    lineage: Lineage,
+    permissions: Permissions,
+) -> ReplayReport:
+    """Bring the selected stores below a state directory forward, one task after the other.
+
+    Before anything is written, raises StoreNotFoundError, StoreInUseError, UnknownOffsetError,
+    NotReplayableError, and what ``check_fence`` raises: UncheckedChangelogError for a directory of
+    which no note tells where it came from. Later the first error is raised; tasks before it are
+    done.
+    """
+    chosen = plan_snapshot(ports.layout.discover(state_dir, application), selection)
+    require_one(goal, [location.store for location in chosen.locations])
+    with ExitStack() as held:
+        _hold(state_dir, chosen.locations, ports, permissions, held)
+        tasks: dict[Path, list[_Store]] = {}
+        for location in chosen.locations:
+            found = _plan(location, goal, ports, lineage)
+            tasks.setdefault(location.task_dir.resolve(), []).append(found)
+        replayed: list[ReplayedTaskStore] = []
+        for task_dir, stores in tasks.items():
+            try:
+                replayed += _replay_task(task_dir, stores, ports, lineage, permissions)
+            except SnapstoreError as error:
+                if replayed:
+                    raise PartialFailureError(
+                        f"{task_dir} could not be replayed: {error.message}",
+                        hint=error.hint,
+                        done=[each.store for each in replayed],
+                    ) from error
+                raise
+        for task_dir in tasks:
+            clear_work(task_dir)
+    return ReplayReport(stores=tuple(replayed), notes=chosen.notes)
+
+
+def _hold(
+    state_dir: Path,
+    locations: Sequence[StoreLocation],
+    ports: ReplayPorts,
+    permissions: Permissions,
+    held: ExitStack,
+) -> None:
+    """Keep the applications from starting, and others from the same work folders."""
+    applications = {location.store.application: location for location in reversed(locations)}
+    for location in applications.values():
+        held.enter_context(ports.layout.hold(state_dir, _describe(location, ())))
+    for work in sorted({work_folder(location.task_dir.resolve()) for location in locations}):
+        held.enter_context(work_lock(work, _writer(work, ports, permissions)))
+        for note in recover(work.parent, reached=ports.reached):
+            ports.listener(Noted(message=note))
+
+
+def _plan(
+    location: StoreLocation, goal: ReplayGoal, ports: ReplayPorts, lineage: Lineage
+) -> _Store:
+    noted = ports.layout.noted_offsets(location)
+    with ports.backends[location.backend].open_view(location.task_dir, location.root) as view:
+        positions = ports.layout.positions(location, noted, view, running=False)
+    known = lineage.recall(location.task_dir).get(location.store.store, ())
+    description = _describe(location, [Position(position=position) for position in positions])
+    if positions:
+        require_replayable(description, ports)
+    planned = [_plan_position(position, known, goal, ports) for position in positions]
+    return _Store(location=location, description=description, planned=tuple(planned))
+
+
+def _plan_position(
+    position: ChangelogPosition, known: Sequence[Position], goal: ReplayGoal, ports: ReplayPorts
+) -> PlannedReplay:
+    """Check the snapshot that the store goes back to, and go on from where the store is now."""
+    origin = Position(position=position)
+    for each in known:
+        same = each.position.changelog == position.changelog
+        if same and each.position.applied_offset <= position.applied_offset:
+            origin = each
+    (planned,) = plan_replays([origin], ports, goal)
+    return narrowed(planned, position)
+
+
+def _replay_task(
+    task_dir: Path,
+    stores: Sequence[_Store],
+    ports: ReplayPorts,
+    lineage: Lineage,
+    permissions: Permissions,
+) -> list[ReplayedTaskStore]:
+    files = _writer(task_dir, ports, permissions)
+    mark = _mark(task_dir, stores)
+    staged = staging_folder(task_dir)
+    if has_marker(task_dir, mark) and staged.is_dir():
+        ports.listener(Noted(message=f"{task_dir}: going on with the replay"))
+    else:
+        clear_marker(task_dir)
+        stage_copy(_copy_plan(task_dir), files)
+        set_marker(task_dir, mark, files)
+    ports.reached("task copied")
+    try:
+        done = [_replay_store(task_dir, staged, store, ports, files) for store in stores]
+    except SnapstoreError:
+        # What was left there may be the reason: the next run begins with a new copy.
+        clear_marker(task_dir)
+        raise
+    settle(staged, files)
+    known = lineage.recall(task_dir)
+    swap_in(task_dir, writer=files, now=ports.clock(), keep_replaced=False, reached=ports.reached)
+    clear_marker(task_dir)
+    _note_lineage(task_dir, known, lineage, ports)
+    for store, each in zip(stores, done, strict=True):
+        outcome = f"replayed {each.records} records"
+        ports.listener(StoreFinished(store=store.location.store, outcome=outcome, ok=True))
+    return done
+
+
+def _replay_store(
+    task_dir: Path, staged: Path, store: _Store, ports: ReplayPorts, files: FileWriter
+) -> ReplayedTaskStore:
+    location = msgspec.structs.replace(store.location, task_dir=staged)
+    planned = [from_own_offsets(location, each, ports) for each in store.planned]
+    replayed = replay_store(location, planned, ports) if planned else ()
+    if replayed:
+        reached = reached_positions(store.description.positions, replayed)
+        description = msgspec.structs.replace(store.description, positions=reached)
+        note_reached(location, description, ports, files)
+    return ReplayedTaskStore(
+        store=str(location.store), task_dir=task_dir, partitions=tuple(replayed)
+    )
+
+
+def _note_lineage(
+    task_dir: Path,
+    known: Mapping[str, tuple[Position, ...]],
+    lineage: Lineage,
+    ports: ReplayPorts,
+) -> None:
+    try:
+        lineage.moved(task_dir, known)
+    except OSError as error:
+        ports.listener(
+            Noted(message=f"where {task_dir} came from could not be noted: {error.strerror}")
+        )
+
+
+def _copy_plan(task_dir: Path) -> TaskPlan:
+    return plan_task(look_at_task(task_dir, (), ()), (), replace=True)
+
+
+def _mark(task_dir: Path, stores: Sequence[_Store]) -> bytes:
+    """Return what tells this directory, and what is to be replayed into it, from any other."""
+    digest = hashlib.sha256()
+    with os_errors(task_dir, "read"):
+        for path in sorted(task_dir.rglob("*")):
+            status = path.lstat()
+            facts = (str(path), status.st_ino, status.st_size, status.st_mtime_ns)
+            digest.update(repr(facts).encode())
+    for store in stores:
+        digest.update(str(store.location.store).encode())
+    return digest.hexdigest().encode()
+
+
+def _describe(location: StoreLocation, positions: Sequence[Position]) -> Description:
+    return Description(
+        store=location.store,
+        layout=location.layout,
+        backend=location.backend,
+        store_type=location.store_type,
+        generation=location.generation,
+        root=location.root,
+        databases=(),
+        positions=tuple(positions),
+        captured_at=datetime.fromtimestamp(0, UTC),
+        source="closed",
+        instance="",
+        run="",
+        writer="",
+    )
+
+
+def _writer(path: Path, ports: ReplayPorts, permissions: Permissions) -> FileWriter:
+    if permissions.owner is None:
+        permissions = msgspec.structs.replace(permissions, owner=owner_for(path))
+    return FileWriter(permissions, lambda text: ports.listener(Noted(message=text)))
