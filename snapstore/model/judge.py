@@ -73,7 +73,7 @@ def _judge(task: TaskFacts, reader: Reader, guarantee: Guarantee, bounds: Bounds
         stores = [each.store for each in task.stores] or [StoreId(task.application, task.task, "")]
         return [_unreadable(store, task.offset_file_fault) for store in stores]
     verdicts = [_judge_store(store, task, reader, guarantee, bounds) for store in task.stores]
-    verdicts += [_orphan(line) for line in task.orphans]
+    verdicts += [_orphan(line, bounds) for line in task.orphans]
     wiped = next((each for each in verdicts if each.kind == "wipes"), None)
     if wiped is None:
         return verdicts
@@ -90,7 +90,7 @@ def _unreadable(store: StoreId, fault: str) -> Verdict:
     )
 
 
-def _orphan(line: OrphanLine) -> Verdict:
+def _orphan(line: OrphanLine, bounds: Bounds) -> Verdict:
     if line.offset is None:
         return Verdict(
             store=line.store,
@@ -98,6 +98,7 @@ def _orphan(line: OrphanLine) -> Verdict:
             reason="it has no files and no known offset, so it is filled from its changelog",
             advice=NOTHING,
             changelog=line.changelog,
+            records=all_of(line.changelog, bounds),
         )
     return Verdict(
         store=line.store,

@@ -91,7 +91,8 @@ class _Partition:
         return databases[::-1] if self._reader == "oldest" else databases
 
     def _without_start(self) -> Verdict:
-        noted = self._changelog in self._store.lines or any(
+        # To 4.2 a line of -4 counts as one; newer versions pass it over when they take the file over.
+        noted = (self._reader == "checkpoint" and self._changelog in self._store.lines) or any(
             self._changelog in database.offsets for database in self._store.databases
         )
         if self._guarantee == "exactly_once" and not noted:
@@ -208,7 +209,7 @@ class _Partition:
             return self._verdict("clean", "it is up to date", start=start, records=0)
         if records is None and closed:
             return self._verdict(
-                "clean", "it was closed, and all of it is at one offset", start=start
+                "clean", "it is marked as closed, and all of it is at one offset", start=start
             )
         return self._verdict(
             "replays", f"reading goes on at {start + 1}", start=start, records=records

@@ -198,7 +198,10 @@ def look_up(tasks: Sequence[TaskFacts], ports: FsckPorts) -> Bounds:
     changelog = ports.changelog
     if changelog is None:
         return {}
-    stores = {
+    stores: dict[ChangelogPartition, StoreFacts | None] = {
+        line.changelog: None for task in tasks for line in task.orphans
+    }
+    stores |= {
         partition: store
         for task in tasks
         for store in task.stores
@@ -211,8 +214,12 @@ def look_up(tasks: Sequence[TaskFacts], ports: FsckPorts) -> Bounds:
             state = changelog.inspect(partition, now=now)
         except ChangelogGoneError:
             return None
-        fence = ports.fences.get(partition)
-        replaced = fence is not None and _is_of_old_topic(fence, state.topic_id, stores[partition])
+        fence, store = ports.fences.get(partition), stores[partition]
+        replaced = (
+            fence is not None
+            and store is not None
+            and _is_of_old_topic(fence, state.topic_id, store)
+        )
         return LogBounds(
             start=state.log_start,
             end=state.log_end,

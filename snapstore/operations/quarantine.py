@@ -30,7 +30,9 @@ def keep_in_quarantine(
     folder = _place(work_folder(task_dir) / QUARANTINE, task_dir.name, now)
     part = folder.with_name(f"{folder.name}.part")
     with os_errors(part):
-        shutil.rmtree(part, ignore_errors=True)
+        # What a crash has left half-copied; its originals are all in place.
+        for old in folder.parent.glob("*.part"):
+            shutil.rmtree(old)
     writer.make_folder(part / task_dir.name)
     for name in folders:
         writer.make_folder(part / task_dir.name / name)

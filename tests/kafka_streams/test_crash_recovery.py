@@ -1,6 +1,7 @@
 """Crashed, closed and moved directories: what fsck foretells is what the application then does."""
 
 import dataclasses
+import time
 from collections.abc import Iterator
 from contextlib import closing
 
@@ -16,13 +17,13 @@ from tests.support.crash_experiment import (
     Outcome,
     crash_twice,
     differences,
-    kill_under_load,
     started_anew,
 )
 from tests.support.mend_lab import ports
 from tests.support.streams_app import Run, StreamsApp
 from tests.support.streams_input import InputShape
 from tests.support.streams_lab import StreamsLab
+from tests.support.topic import bounds
 
 IN_CI = (
     Crash(version="4.4.0", kind="at_least_once", order="inorder"),
@@ -105,13 +106,25 @@ def app_on(lab: StreamsLab, topic: str, **options: object) -> StreamsApp:
 
 
 def crashed(lab: StreamsLab, **options: object) -> StreamsApp:
-    """An application that was killed under load."""
+    """An application that was killed under load, with more behind it than 4.2 waits for to note."""
     topic = lab.new_topic()
-    load = lab.load(topic, InputShape(records=10_000_000, keys=500, rate=4000))
+    load = lab.load(topic, InputShape(records=10_000_000, keys=500, rate=8000))
     app = app_on(lab, topic, **options)
-    kill_under_load(app, 4)
+    run = app.start()
+    run.wait_for_state("RUNNING", timeout=120)
+    wait_for_records(app, "window", 15_000)
+    run.crash()
     load.stop()
     return app
+
+
+def wait_for_records(app: StreamsApp, store: str, count: int, timeout: float = 120) -> None:
+    """Until each partition of a changelog has so many."""
+    deadline = time.monotonic() + timeout
+    topic = app.changelog(store)
+    while min(bounds(app.bootstrap, topic, number).end for number in (0, 1)) < count:
+        assert time.monotonic() < deadline, f"less than {count} records in {topic}"
+        time.sleep(0.1)
 
 
 def closed(lab: StreamsLab, **options: object) -> StreamsApp:
@@ -178,7 +191,25 @@ def test_a_crash_of_4_2_replays_from_its_lines_and_loses_nothing(lab: StreamsLab
     assert {verdict.kind for verdict in report.verdicts} == {"replays"}
     run = app.run("caughtUp")
     check_restores(run, report)
+    assert any(verdict.resume_offset is not None for verdict in report.verdicts)
     assert not any(differences(run, started_anew(app), VERDICT_STORES).values())
+
+
+def test_a_running_application_can_be_looked_at_and_is_not_disturbed(lab: StreamsLab) -> None:
+    topic = lab.new_topic()
+    load = lab.load(topic, InputShape(records=10_000_000, keys=500, rate=4000))
+    app = app_on(lab, topic)
+    run = app.start()
+    run.wait_for_state("RUNNING", timeout=120)
+    wait_for_records(app, "window", 2000)
+    for _ in range(5):
+        report = look(app)
+        assert all(task.running for task in report.tasks if task.verdicts)
+        assert report.worst in ("clean", "replays", "loses_rows")
+    load.stop()
+    assert run.close().clean
+    assert not run.exceptions()
+    assert look(app).worst == "clean"
 
 
 def test_a_directory_moves_up_from_4_2_and_not_back(lab: StreamsLab) -> None:

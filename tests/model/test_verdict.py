@@ -279,6 +279,14 @@ ROWS: dict[str, tuple[TaskFacts, Reader, Guarantee, Bounds, str, str | None]] = 
         "replays",
         None,
     ),
+    "4.4 passes a line of -4 over and wipes under exactly-once": (
+        task(store(*OLD, lines={TOPIC: None})),
+        "newest",
+        "exactly_once",
+        {},
+        "wipes",
+        None,
+    ),
     "to 4.2 no line under exactly-once is wiped": (
         task(store(*OLD, known=False)),
         "checkpoint",
