@@ -91,7 +91,7 @@ class _Partition:
         return databases[::-1] if self._reader == "oldest" else databases
 
     def _without_start(self) -> Verdict:
-        # To 4.2 a line of -4 counts as one; newer versions pass it over when they take the file over.
+        # A line of -4 counts to 4.2; newer versions pass it over when they take the file over.
         noted = (self._reader == "checkpoint" and self._changelog in self._store.lines) or any(
             self._changelog in database.offsets for database in self._store.databases
         )
