@@ -11,9 +11,11 @@ from snapstore.errors import RefusedError, StorageError
 from snapstore.operations.deadline import Deadline, Monotonic
 from snapstore.ports import Clock
 from snapstore.repository import Lease, Leases, Repository
+from snapstore.repository.leases import storage_clock
 
 WORK = "upkeep"
 CLOCKS_MAY_DIFFER_BY = timedelta(minutes=5)
+CLOCKS_ARE_FAR_APART = timedelta(hours=1)
 _BATCH = 1000
 
 
@@ -83,13 +85,26 @@ def upkeep(
 ) -> Iterator[Upkeep]:
     """Keep every other upkeep of the repository away meanwhile.
 
-    Raises RunInProgressError when one is under way, RefusedError when the clock of this host or of
-    the storage shows an earlier time than it did before.
+    Raises RunInProgressError when one is under way, RefusedError when the clocks of this host and
+    of the storage are far apart, or one of them shows an earlier time than it did before.
     """
+    _require_agreement(clock(), storage_clock(repository.storage))
     leases = Leases(repository.storage, WORK, holder=actor.holder, clock=clock, monotonic=monotonic)
     with leases.held() as lease:
         _require_clocks(lease, clock())
         yield Upkeep(repository, lease, clock=clock, monotonic=monotonic)
+
+
+def _require_agreement(now: datetime, storage_now: datetime) -> None:
+    """A wrong clock must neither be acted on nor be remembered."""
+    apart = abs(now - storage_now)
+    if apart > CLOCKS_ARE_FAR_APART:
+        raise RefusedError(
+            f"the clock of this host shows {_spell(now)} and that of the storage"
+            f" {_spell(storage_now)}: nothing can be said of ages",
+            hint="set the clock right",
+            apart_s=round(apart.total_seconds()),
+        )
 
 
 def _require_clocks(lease: Lease, now: datetime) -> None:

@@ -125,9 +125,10 @@ class Leases:
         except ObjectExistsError as error:
             raise self._taken(number) from error
         numbers, _ = self._seen()
-        if max(numbers) > number:
+        top = max(numbers, default=number)
+        if top > number:
             self._storage.delete([self._key(number)])
-            raise self._taken(max(numbers))
+            raise self._taken(top)
         lower = [self._key(each) for each in numbers if each < number]
         self._storage.delete([key for each in lower for key in (each, _freed(each))])
         return number, expires

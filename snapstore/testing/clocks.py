@@ -1,7 +1,7 @@
 """Time as a test says: a clock that is moved by hand, also backwards, and a storage dated by it."""
 
 import threading
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from datetime import UTC, datetime, timedelta
 
 import msgspec
@@ -34,11 +34,30 @@ class Dates:
     def __init__(self, clock: Clock) -> None:
         self.clock = clock
         self._made: dict[str, datetime] = {}
+        self._deleted: dict[str, tuple[datetime, ObjectStat]] = {}
         self._lock = threading.Lock()
 
     def note(self, key: str) -> None:
         with self._lock:
             self._made[key] = self.clock()
+
+    def note_deleted(self, stats: Iterable[ObjectStat]) -> None:
+        with self._lock:
+            for stat in stats:
+                self._made.pop(stat.key, None)
+                self._deleted[stat.key] = (self.clock(), stat)
+
+    def deleted_since(self, then: datetime, prefix: str) -> list[ObjectStat]:
+        """Return what was there at that time and is not any more."""
+        with self._lock:
+            return [
+                stat
+                for key, (when, stat) in self._deleted.items()
+                if when > then
+                and stat.modified_at <= then
+                and key.startswith(prefix)
+                and key not in self._made
+            ]
 
     def of(self, stat: ObjectStat) -> ObjectStat:
         with self._lock:
@@ -47,12 +66,19 @@ class Dates:
 
 
 class DatedStorage:
-    """Implements ObjectStorage by ``inner``; its objects are dated by ``dates``."""
+    """Implements ObjectStorage by ``inner``; its objects are dated by ``dates``.
 
-    def __init__(self, inner: ObjectStorage, dates: Dates) -> None:
+    With a ``lag`` its listings are that much behind: they lack what is younger, and still have what
+    was deleted since. All other calls answer by what is there now.
+    """
+
+    def __init__(
+        self, inner: ObjectStorage, dates: Dates, *, lag: timedelta = timedelta(0)
+    ) -> None:
         self.inner = inner
         self.url = inner.url
         self._dates = dates
+        self._lag = lag
 
     def put(self, key: str, body: bytes, *, if_absent: bool = False) -> None:
         self.inner.put(key, body, if_absent=if_absent)
@@ -75,11 +101,18 @@ class DatedStorage:
         return None if stat is None else self._dates.of(stat)
 
     def list(self, prefix: str, *, start_after: str = "") -> Iterator[ObjectStat]:
-        for stat in self.inner.list(prefix, start_after=start_after):
-            yield self._dates.of(stat)
+        listed = [self._dates.of(stat) for stat in self.inner.list(prefix)]
+        if self._lag:
+            then = self._dates.clock() - self._lag
+            listed = [stat for stat in listed if stat.modified_at <= then]
+            listed += self._dates.deleted_since(then, prefix)
+            listed.sort(key=lambda stat: stat.key)
+        yield from (stat for stat in listed if stat.key > start_after)
 
     def delete(self, keys: Sequence[str]) -> None:
+        stats = [stat for key in keys if (stat := self.stat(key)) is not None]
         self.inner.delete(keys)
+        self._dates.note_deleted(stats)
 
     def unfinished_uploads(self) -> Iterator[UnfinishedUpload]:
         yield from self.inner.unfinished_uploads()

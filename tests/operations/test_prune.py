@@ -10,8 +10,8 @@ import pytest
 from snapstore.errors import RefusedError, RunInProgressError, StorageError
 from snapstore.model.identity import StoreId
 from snapstore.model.snapshot import FORMAT, Manifest
-from snapstore.operations.prune import PruneOptions
-from snapstore.operations.upkeep import WORK
+from snapstore.operations.prune import PruneOptions, prune
+from snapstore.operations.upkeep import WORK, Actor
 from snapstore.repository import Leases, Repository, keys
 from snapstore.testing.faults import Fault, FaultyStorage, Instead, denied
 from tests.support.prune_lab import DAY, LATER, WAIT, PruneLab, content, sizes
@@ -263,6 +263,24 @@ def test_a_clock_that_went_back_stops_the_sweep_until_it_is_right_again(
     assert lab.objects(keys.BLOBS) == before
     lab.clock.advance(LATER + back)
     assert lab.prune().deleted_blobs.count == 1
+
+
+@pytest.mark.parametrize("wrong", [timedelta(hours=-2), timedelta(hours=2), timedelta(days=400)])
+def test_a_host_whose_clock_is_wrong_does_not_prune_and_keeps_no_other_from_it(
+    lab: PruneLab, wrong: timedelta
+) -> None:
+    lab.save(100, "a")
+    lab.save(200, "b")
+    with pytest.raises(RefusedError, match="nothing can be said of ages"):
+        prune(
+            lab.repository,
+            lab.options(keep_last=1),
+            Actor(run="wrong", holder="wrong"),
+            clock=lambda: lab.clock() + wrong,
+            listener=lab.events.append,
+        )
+    assert lab.listed() == [200, 100]
+    assert len(lab.prune().removed) == 1
 
 
 def test_objects_of_the_future_stop_the_sweep(lab: PruneLab) -> None:

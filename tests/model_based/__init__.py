@@ -1,0 +1,1 @@
+"""Random histories of many hosts, checked after every step."""
