@@ -9,6 +9,7 @@ folder; whoever writes the store writes it too, after the records are on disk an
 changelog; no file means that the offset is not known.
 """
 
+import re
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
@@ -16,7 +17,13 @@ from typing import Annotated, ClassVar
 
 import msgspec
 
-from snapstore.errors import ConfigError, SourceDamagedError, StoreNotFoundError, UnknownOffsetError
+from snapstore.errors import (
+    ConfigError,
+    RefusedError,
+    SourceDamagedError,
+    StoreNotFoundError,
+    UnknownOffsetError,
+)
 from snapstore.layouts.locks import held_locks, hold_lock
 from snapstore.model.identity import ChangelogPartition, StoreId
 from snapstore.model.snapshot import Description
@@ -27,6 +34,8 @@ SIDE_FILE = ".snapstore-position.json"
 GENERATION = "plain-1"
 
 _LOCK = "LOCK"
+_STREAMS_METADATA = "kafka-streams-process-metadata"
+_STREAMS_TASK = re.compile(r"[0-9]+_[0-9]+")
 
 
 class PlainOptions(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
@@ -138,7 +147,16 @@ class PlainLayout:
         """The target is the store's folder itself."""
         return target
 
-    def check_target(self, target: Path, description: Description) -> tuple[str, ...]:  # noqa: ARG002
+    def check_target(self, target: Path, description: Description) -> tuple[str, ...]:
+        """Raise RefusedError for a store in memory where Kafka Streams keeps its state."""
+        if description.backend == "memory" and _is_kafka_streams(target):
+            raise RefusedError(
+                f"{target} belongs to Kafka Streams, which never loads a store in memory from a "
+                "directory",
+                hint="such a snapshot is for Python programs (MemoryStore.restore), for drills and "
+                "for inspection; name a folder of its own",
+                target=str(target),
+            )
         return ()
 
     def notes(
@@ -176,6 +194,14 @@ class PlainLayout:
             root=".",
             side_files=(SIDE_FILE,) if (folder / SIDE_FILE).exists() else (),
         )
+
+
+def _is_kafka_streams(target: Path) -> bool:
+    """Whether a folder is, holds or lies in the state directory of an application."""
+    inside = [*target.iterdir()] if target.is_dir() else []
+    if any((folder / _STREAMS_METADATA).exists() for folder in (target, *target.parents, *inside)):
+        return True
+    return any(_STREAMS_TASK.fullmatch(folder.name) for folder in (target, *inside))
 
 
 def _given_position(options: PlainOptions) -> ChangelogPosition | None:

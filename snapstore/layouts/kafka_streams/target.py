@@ -2,7 +2,7 @@
 
 from pathlib import Path
 
-from snapstore.errors import UnsafePathError, WrongGenerationError
+from snapstore.errors import RefusedError, UnsafePathError, WrongGenerationError
 from snapstore.layouts.kafka_streams.discover import is_application, tasks_of
 from snapstore.layouts.kafka_streams.names import BEFORE_4_3, FROM_4_3, is_task_path
 from snapstore.layouts.kafka_streams.tasks import CUSTOM, located, read_task
@@ -35,8 +35,16 @@ def check_generation(target: Path, description: Description, layout: str) -> tup
 
     From 4.3 on every database has a family `offsets`, and an older RocksDB open fails at it
     ("Column families not opened: offsets"). Raises WrongGenerationError when all stores that are
-    there were written by an older Kafka Streams.
+    there were written by an older Kafka Streams, RefusedError for a store in memory.
     """
+    if description.backend == "memory":
+        raise RefusedError(
+            f"{description.store} is a store in memory, which Kafka Streams never loads from a "
+            "directory: it fills such a store from the changelog at every start",
+            hint="such a snapshot is for Python programs (MemoryStore.restore), for drills and for "
+            "inspection",
+            store=str(description.store),
+        )
     if description.generation != FROM_4_3 or description.store_type == CUSTOM:
         return ()
     generations = _generations(application_target(target, description.store), description, layout)
