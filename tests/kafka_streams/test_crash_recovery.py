@@ -1,17 +1,23 @@
 """Crashed, closed and moved directories: what fsck foretells is what the application then does."""
 
 import dataclasses
+import shutil
 import time
 from collections.abc import Iterator
 from contextlib import closing
+from pathlib import Path
 
 import pytest
 
+from snapstore import client
+from snapstore.config import Config
+from snapstore.config.schema import KafkaConfig, RepositoryConfig, Sections, StateConfig
 from snapstore.kafka.changelog import KafkaChangelog
 from snapstore.model.verdict import Verdict
 from snapstore.operations.fsck import FsckOptions, fsck
 from snapstore.operations.fsck_report import FsckReport
 from snapstore.operations.mend import mend
+from snapstore.operations.prepare import PrepareReport
 from tests.support.crash_experiment import (
     Crash,
     Outcome,
@@ -58,13 +64,39 @@ def make_ready(app: StreamsApp) -> None:
         assert fsck(app.state_dir, ports(changelog), options).worst in ("clean", "replays", "wipes")
 
 
+def prepare(app: StreamsApp, repository: Path | None = None) -> PrepareReport:
+    """What `snapstore prepare` does before a start."""
+    report = client.prepare(
+        app.state_dir,
+        config=configured(app, repository),
+        application=app.application,
+        guarantee=app.guarantee,
+        version=app.version,
+    )
+    assert isinstance(report, PrepareReport)
+    assert report.worst in ("clean", "replays", "wipes")
+    return report
+
+
+def configured(app: StreamsApp, repository: Path | None) -> Config:
+    sections = Sections(
+        repository=RepositoryConfig(url=None if repository is None else repository.as_uri()),
+        kafka=KafkaConfig(bootstrap=app.bootstrap),
+        state=StateConfig(instance="pod-0", cache_dir=str(app.work_dir / "cache")),
+    )
+    return Config(sections=sections)
+
+
 def run_and_check(lab: StreamsLab, crash: Crash) -> Outcome:
     """Mended, nothing may be missing, stale or extra; not mended, fsck must have said so."""
     foretold: list[str] = []
 
     def see_and_mend(app: StreamsApp) -> None:
         foretold.append(look(app).worst)
-        make_ready(app)
+        if crash.order == "late":
+            prepare(app)
+        else:
+            make_ready(app)
 
     outcome = crash_twice(lab, crash, see_and_mend)
     assert not any(outcome.mended.values()), outcome
@@ -210,6 +242,35 @@ def test_a_running_application_can_be_looked_at_and_is_not_disturbed(lab: Stream
     assert run.close().clean
     assert not run.exceptions()
     assert look(app).worst == "clean"
+
+
+def test_a_damaged_store_and_an_empty_disk_come_back_from_snapshots(
+    lab: StreamsLab, tmp_path: Path
+) -> None:
+    app = closed(lab, version="4.4.0")
+    repository = tmp_path / "repository"
+    with client.create(config=configured(app, repository)) as opened:
+        assert not opened.snapshot(app.state_dir, application=app.application).failed
+    lab.fill(app.topic, InputShape(records=5000, keys=500, seed=2))
+    app.run("caughtUp")
+
+    (app.directory / "0_0" / "rocksdb" / "plain" / "CURRENT").write_text("MANIFEST-999999\n")
+    outcomes = {
+        f"{each.store.task}/{each.store.store}": each.outcome
+        for each in prepare(app, repository).stores
+    }
+    assert outcomes.pop("0_0/plain") == "restored"
+    assert set(outcomes.values()) == {"as_it_is"}
+    run = app.run("running")
+    assert 0 < run.restored()["plain", 0] < 5000
+    rebuilt = started_anew(app)
+    assert not any(differences(run, rebuilt, VERDICT_STORES).values())
+
+    shutil.rmtree(app.state_dir)
+    assert {each.outcome for each in prepare(app, repository).stores} == {"restored"}
+    run = app.run("running")
+    assert 0 < run.restored()["plain", 0] < 5000
+    assert not any(differences(run, rebuilt, VERDICT_STORES).values())
 
 
 def test_a_directory_moves_up_from_4_2_and_not_back(lab: StreamsLab) -> None:
