@@ -1,6 +1,5 @@
 """Snapstore: an open repository together with the configuration and the plug-ins it works with."""
 
-import secrets
 import socket
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
@@ -10,7 +9,8 @@ from types import TracebackType
 from typing import Literal, Self, overload
 
 from snapstore import __version__
-from snapstore.client.catalog import utc_now
+from snapstore.client.capturing import Capturing
+from snapstore.client.catalog import run_id, utc_now
 from snapstore.client.parts import (
     ConfiguredBackends,
     configured_layout,
@@ -19,8 +19,11 @@ from snapstore.client.parts import (
 from snapstore.client.restoring import RestoreVerbs
 from snapstore.config import Config
 from snapstore.model.report import Event
+from snapstore.model.resume import Overrides
+from snapstore.operations.capture_choice import CaptureMode
 from snapstore.operations.diff import SnapshotDiff, diff
 from snapstore.operations.discover import DiscoverReport, discover
+from snapstore.operations.replay import ReplayPorts
 from snapstore.operations.run_lock import run_lock
 from snapstore.operations.snapshot import SnapshotOptions, take_snapshots
 from snapstore.operations.snapshot_plan import Selection, SnapshotPlan, plan_snapshot
@@ -101,6 +104,7 @@ class Snapstore(RestoreVerbs):
         layout: str | None = None,
         tags: Mapping[str, str] | None = None,
         skip_unchanged: bool = False,
+        capture: CaptureMode | None = None,
         listener: Listener = _nobody,
         dry_run: Literal[False] = False,
     ) -> SnapshotReport: ...
@@ -116,6 +120,7 @@ class Snapstore(RestoreVerbs):
         layout: str | None = None,
         tags: Mapping[str, str] | None = None,
         skip_unchanged: bool = False,
+        capture: CaptureMode | None = None,
         listener: Listener = _nobody,
         dry_run: Literal[True],
     ) -> SnapshotPlan: ...
@@ -130,52 +135,69 @@ class Snapstore(RestoreVerbs):
         layout: str | None = None,
         tags: Mapping[str, str] | None = None,
         skip_unchanged: bool = False,
+        capture: CaptureMode | None = None,
         listener: Listener = _nobody,
         dry_run: bool = False,
     ) -> SnapshotReport | SnapshotPlan:
         """Take a snapshot of every store below a state directory, or of those that are named.
 
-        A store that fails stops no other: look at ``report.failed``. With ``dry_run`` the plan is
-        returned. Raises StoreNotFoundError for a name that fits nothing, ConfigError, and
+        ``capture`` says where they are taken from, in place of the configuration's. A store that
+        fails stops no other: look at ``report.failed``. With ``dry_run`` the plan is returned.
+        Raises StoreNotFoundError for a name that fits nothing, ConfigError, and
         RunInProgressError when another process is at it.
         """
         chosen = configured_layout(self.config, self.registry, layout)
         application = application or self.config.state.application
-        plan = plan_snapshot(
-            chosen.discover(state_dir(self.config, directory), application),
-            Selection(
-                applications=() if application is None else (application,),
-                tasks=tuple(tasks),
-                stores=tuple(stores),
-            ),
+        selection = Selection(
+            applications=() if application is None else (application,),
+            tasks=tuple(tasks),
+            stores=tuple(stores),
         )
-        if dry_run:
-            return plan
-        now = self.clock()
-        facts = RunFacts(
-            run=f"{now:%Y%m%dt%H%M%S}{secrets.token_hex(4)}",
-            instance=self.config.state.instance or socket.gethostname(),
-            writer=f"snapstore {__version__}",
-            tags=dict(tags or {}),
-        )
-        options = SnapshotOptions(
-            transfers=self.config.transfer.parallel,
-            limit_rate_bytes_per_s=self.config.transfer.limit_rate,
-            skip_unchanged=skip_unchanged,
-        )
-        with self._run_locks(plan, now), self._changelog() as changelog:
-            return take_snapshots(
-                plan,
-                self.repository,
-                facts,
-                options,
-                layout=chosen,
-                backends=ConfiguredBackends(self.config, self.registry),
-                clock=self.clock,
-                listener=listener,
-                cache=HashCache(self._own_cache / "hashes"),
-                changelog=changelog,
+        backends = ConfiguredBackends(self.config, self.registry)
+        directory = directory or self.config.state.dir
+        place = None if directory is None else Path(directory).expanduser()
+        with self._changelog() as changelog:
+            ports = None
+            if changelog is not None:
+                ports = ReplayPorts(
+                    changelog=changelog,
+                    layout=chosen,
+                    backends=backends,
+                    overrides=Overrides(),
+                    clock=self.clock,
+                    listener=listener,
+                )
+            work = self._own_cache / "work"
+            capturing = Capturing(self.config, self.repository, chosen, ports, work, capture)
+            plan = plan_snapshot(capturing.discover(place, application, selection), selection)
+            if dry_run:
+                return plan
+            now = self.clock()
+            facts = RunFacts(
+                run=run_id(now),
+                instance=self.config.state.instance or socket.gethostname(),
+                writer=f"snapstore {__version__}",
+                tags=dict(tags or {}),
             )
+            options = SnapshotOptions(
+                transfers=self.config.transfer.parallel,
+                limit_rate_bytes_per_s=self.config.transfer.limit_rate,
+                skip_unchanged=skip_unchanged,
+            )
+            with self._run_locks(plan, now):
+                return take_snapshots(
+                    plan,
+                    self.repository,
+                    facts,
+                    options,
+                    layout=chosen,
+                    backends=backends,
+                    clock=self.clock,
+                    listener=listener,
+                    cache=HashCache(self._own_cache / "hashes"),
+                    changelog=changelog,
+                    capture=capturing.chooser(),
+                )
 
     def verify(
         self,

@@ -47,13 +47,16 @@ class StoreConfig(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fiel
 
     ``changelog`` is the topic where the layout cannot know it, or the word ``none``. The rest says
     how the application made the store, for a replay, where files and changelog do not tell:
-    ``format`` of its values, ``keys`` of a window or a session store, ``retention`` of those and of
-    a versioned store's history, ``segment_interval`` of all three.
+    ``in_memory`` for one that has no files, ``subtopology`` of its tasks, ``format`` of its values,
+    ``keys`` of a window or a session store, ``retention`` of those and of a versioned store's
+    history, ``segment_interval`` of all three.
     """
 
     changelog: str | None = None
     backend: str | None = None
     skip: bool = False
+    in_memory: bool = False
+    subtopology: Keep | None = None
     format: Literal["plain", "timestamped", "versioned", "headers", "session-headers"] | None = None
     keys: Literal["window", "session"] | None = None
     retention: timedelta | None = None
@@ -63,11 +66,22 @@ class StoreConfig(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fiel
     def rules(self) -> dict[str, object]:
         """What was said of how the application made the store."""
         spans = {"retention_ms": self.retention, "segment_interval_ms": self.segment_interval}
-        given = {"format": self.format, "keys": self.keys} | {
+        given = {"format": self.format, "keys": self.keys, "in_memory": self.in_memory or None} | {
             name: None if span is None else span // timedelta(milliseconds=1)
             for name, span in spans.items()
         }
         return {name: value for name, value in given.items() if value is not None}
+
+
+class SnapshotConfig(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """Where snapshots are taken from: the disk as it is, or brought to the end of the changelog.
+
+    ``auto`` takes the disk where it says its offset and lags by no more than ``max_lag_records``;
+    without Kafka there is only the disk.
+    """
+
+    capture: Literal["auto", "disk", "roll-forward", "changelog"] = "auto"
+    max_lag_records: Keep = 10_000
 
 
 class TransferConfig(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
@@ -120,6 +134,7 @@ class Sections(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=
     state: StateConfig = StateConfig()
     backends: dict[str, dict[str, object]] = {}
     stores: dict[str, StoreConfig] = {}
+    snapshot: SnapshotConfig = SnapshotConfig()
     transfer: TransferConfig = TransferConfig()
     restore: RestoreConfig = RestoreConfig()
     retention: RetentionConfig = RetentionConfig()
@@ -156,6 +171,10 @@ class Config(msgspec.Struct, frozen=True, kw_only=True):
     @property
     def stores(self) -> Mapping[str, StoreConfig]:
         return self.sections.stores
+
+    @property
+    def snapshot(self) -> SnapshotConfig:
+        return self.sections.snapshot
 
     @property
     def transfer(self) -> TransferConfig:

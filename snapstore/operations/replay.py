@@ -177,6 +177,27 @@ def note_reached(
                 backend.write_entries(location.task_dir / database, family, entries)
 
 
+def describe_location(
+    location: StoreLocation, positions: Sequence[Position], now: datetime
+) -> Description:
+    """Return what a snapshot of that store would say of it."""
+    return Description(
+        store=location.store,
+        layout=location.layout,
+        backend=location.backend,
+        store_type=location.store_type,
+        generation=location.generation,
+        root=location.root,
+        databases=(),
+        positions=tuple(positions),
+        captured_at=now,
+        source="closed",
+        instance="",
+        run="",
+        writer="",
+    )
+
+
 def _replay(
     location: StoreLocation, planned: PlannedReplay, replay: StoreReplay, ports: ReplayPorts
 ) -> ReplayedPartition:

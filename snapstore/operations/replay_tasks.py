@@ -7,7 +7,7 @@ as a whole. Whatever goes wrong, the directory stays as it was.
 import hashlib
 from collections.abc import Mapping, Sequence
 from contextlib import ExitStack
-from datetime import UTC, datetime
+from datetime import datetime
 from pathlib import Path
 
 import msgspec
@@ -23,6 +23,7 @@ from snapstore.operations.lineage import Lineage
 from snapstore.operations.replay import (
     ReplayedPartition,
     ReplayPorts,
+    describe_location,
     note_reached,
     plan_replays,
     replay_store,
@@ -120,7 +121,9 @@ def _hold(
     """Keep the applications from starting, and others from the same work folders."""
     applications = {location.store.application: location for location in reversed(locations)}
     for location in applications.values():
-        held.enter_context(ports.layout.hold(state_dir, _describe(location, ())))
+        held.enter_context(
+            ports.layout.hold(state_dir, describe_location(location, (), ports.clock()))
+        )
     for work in sorted({work_folder(location.task_dir.resolve()) for location in locations}):
         held.enter_context(work_lock(work, _writer(work, ports, permissions)))
         for note in recover(work.parent, reached=ports.reached):
@@ -134,7 +137,9 @@ def _plan(
     with ports.backends[location.backend].open_view(location.task_dir, location.root) as view:
         positions = ports.layout.positions(location, noted, view, running=False)
     known = lineage.recall(location.task_dir).get(location.store.store, ())
-    description = _describe(location, [Position(position=position) for position in positions])
+    description = describe_location(
+        location, [Position(position=position) for position in positions], ports.clock()
+    )
     if positions:
         require_replayable(description, ports)
     planned = [_plan_position(position, known, goal, ports) for position in positions]
@@ -232,24 +237,6 @@ def _mark(task_dir: Path, stores: Sequence[_Store]) -> bytes:
     for store in stores:
         digest.update(str(store.location.store).encode())
     return digest.hexdigest().encode()
-
-
-def _describe(location: StoreLocation, positions: Sequence[Position]) -> Description:
-    return Description(
-        store=location.store,
-        layout=location.layout,
-        backend=location.backend,
-        store_type=location.store_type,
-        generation=location.generation,
-        root=location.root,
-        databases=(),
-        positions=tuple(positions),
-        captured_at=datetime.fromtimestamp(0, UTC),
-        source="closed",
-        instance="",
-        run="",
-        writer="",
-    )
 
 
 def _writer(path: Path, ports: ReplayPorts, permissions: Permissions) -> FileWriter:

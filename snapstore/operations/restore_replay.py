@@ -10,6 +10,7 @@ from collections.abc import Sequence
 import msgspec
 
 from snapstore.errors import SnapstoreError
+from snapstore.model.identity import ChangelogPartition
 from snapstore.model.report import Noted
 from snapstore.model.snapshot import Description, Position
 from snapstore.model.store import ChangelogPosition, StoreLocation
@@ -132,15 +133,25 @@ def from_own_offsets(
 
     Raises ExactlyOnceHotError for files that may hold writes of a transaction that aborts.
     """
-    layout = require_replay_layout(ports.layout)
     changelog = planned.plan.changelog
+    applied = own_offset(location, changelog, ports)
+    if applied is None:
+        return planned
+    return narrowed(planned, ChangelogPosition(changelog, min(applied, planned.stop - 1)))
+
+
+def own_offset(
+    location: StoreLocation, changelog: ChangelogPartition, ports: ReplayPorts
+) -> int | None:
+    """Return the least offset that the databases note; None unless each of them does.
+
+    Raises ExactlyOnceHotError for files that may hold writes of a transaction that aborts.
+    """
+    layout = require_replay_layout(ports.layout)
     with ports.backends[location.backend].open_view(location.task_dir, location.root) as view:
         offsets = layout.offsets_by_database(location, view, changelog).values()
-    known = [applied for applied in offsets if applied]
-    if not known or len(known) < len(offsets):
-        return planned
-    least = ChangelogPosition(changelog, min(*known, planned.stop - 1))
-    return narrowed(planned, least)
+    known = [applied for applied in offsets if applied is not None and applied >= 0]
+    return min(known) if known and len(known) == len(offsets) else None
 
 
 def _mark(plan: TaskPlan) -> bytes:

@@ -4,10 +4,12 @@ import threading
 import time
 from collections.abc import Iterator, Mapping, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
+from functools import partial
 
 import msgspec
 
 from snapstore.model.report import Event, Noted
+from snapstore.operations.capture_choice import Chooser
 from snapstore.operations.deadline import Deadline, Monotonic
 from snapstore.operations.discover import backend_of
 from snapstore.operations.rate_limit import RateLimit
@@ -48,6 +50,7 @@ def take_snapshots(
     listener: Listener,
     cache: HashCache | None,
     changelog: Changelog | None = None,
+    capture: Chooser | None = None,
     monotonic: Monotonic = time.monotonic,
 ) -> SnapshotReport:
     """Carry a plan out. One store that fails stops no other; its outcome carries the error.
@@ -55,8 +58,8 @@ def take_snapshots(
     An interrupt (KeyboardInterrupt, or any error that is no SnapstoreError) stops all threads and
     is raised; what was published before stays, nothing is half-published. ``listener`` is called
     from several threads, one at a time. ``changelog`` is None where Kafka is not configured: the
-    snapshots then have no fence. Raises what opening the run's list of condemned blobs
-    raises.
+    snapshots then have no fence. ``capture`` chooses where each store is taken from, None its disk.
+    Raises what opening the run's list of condemned blobs raises.
     """
     stop = Stop()
     tell = _one_at_a_time(listener)
@@ -85,10 +88,11 @@ def take_snapshots(
             deadline_passed=deadline.passed,
         )
         chosen = [(location, backend_of(location, backends)) for location in plan.locations]
+        take = snapshotter.take if capture is None else partial(capture.take, snapshotter)
         taken: list[Future[StoreOutcome]] = []
         try:
             # An interrupt can come as soon as the first store is handed over.
-            taken.extend(stores.submit(snapshotter.take, *one) for one in chosen)
+            taken.extend(stores.submit(take, *one) for one in chosen)
             outcomes = tuple(result_of(future) for future in taken)
         except BaseException:
             stop.order()

@@ -25,6 +25,7 @@ from snapstore.model.snapshot import (
     Manifest,
     Position,
     Snapshot,
+    Source,
 )
 from snapstore.model.store import ChangelogPosition, StoreLocation
 from snapstore.operations.hold import (
@@ -70,6 +71,18 @@ class Previous(msgspec.Struct, frozen=True, kw_only=True):
         return [file.blob for file in self.manifest.files] == [entry.blob for entry in entries]
 
 
+class Prepared(msgspec.Struct, frozen=True, kw_only=True):
+    """A store as it is to be captured. ``source`` None: as it turns out to be.
+
+    ``before`` are partitions as they were before, and ``remarks`` sentences on the preparation.
+    """
+
+    location: StoreLocation
+    source: Source | None = None
+    before: Mapping[ChangelogPartition, PartitionState] = {}
+    remarks: tuple[str, ...] = ()
+
+
 class StoreSnapshotter:
     """Takes the stores of one run, one call for each; safe for several threads.
 
@@ -104,18 +117,29 @@ class StoreSnapshotter:
         self._stop = stop
         self._deadline_passed = deadline_passed
 
-    def take(self, location: StoreLocation, backend: StoreBackend) -> StoreOutcome:
-        """Take a snapshot, trying again when the store changed; a failure is an outcome."""
+    def take(
+        self,
+        location: StoreLocation,
+        backend: StoreBackend,
+        prepare: Callable[[Stop], Prepared] | None = None,
+    ) -> StoreOutcome:
+        """Take a snapshot, trying again when the store changed; a failure is an outcome.
+
+        ``prepare`` is called first, once, and heeds the order to stop; its failure is an outcome.
+        """
         began = time.monotonic()
         made = 0
+        prepared = Prepared(location=location)
 
         def attempt(number: int) -> StoreOutcome:
             nonlocal made
             made = number
             self._stop.check()
-            return self._attempt(location, backend, first=number == 1)
+            return self._attempt(prepared, backend, first=number == 1)
 
         try:
+            if prepare is not None:
+                prepared = prepare(self._stop)
             outcome = retrying(
                 attempt,
                 attempts=self._attempts,
@@ -123,13 +147,18 @@ class StoreSnapshotter:
                 sleep=self._stop.sleep,
             )
         except StoreNotFoundError as error:
-            if made == 1 and location.path.is_dir():
+            if made == 1 and prepared.location.path.is_dir():
                 outcome = _outcome(location, "empty")
             else:
                 outcome = _outcome(location, "failed", error=error)
         except SnapstoreError as error:
             outcome = _outcome(location, "failed", error=error)
-        outcome = msgspec.structs.replace(outcome, attempts=made, seconds=time.monotonic() - began)
+        outcome = msgspec.structs.replace(
+            outcome,
+            attempts=made,
+            seconds=time.monotonic() - began,
+            remarks=(*prepared.remarks, *outcome.remarks),
+        )
         self._listener(
             StoreFinished(
                 store=location.store, outcome=describe(outcome), ok=outcome.status != "failed"
@@ -137,14 +166,15 @@ class StoreSnapshotter:
         )
         return outcome
 
-    def _attempt(
-        self, location: StoreLocation, backend: StoreBackend, *, first: bool
-    ) -> StoreOutcome:
+    def _attempt(self, prepared: Prepared, backend: StoreBackend, *, first: bool) -> StoreOutcome:
+        location = prepared.location
         previous = self._previous(location.store)
-        before = self._look_at_changelogs(location, previous)
+        before = prepared.before or self._look_at_changelogs(location, previous)
         with held_store(location, self._layout, backend, self._clock) as held:
             offsets = held_offsets(location, self._layout, held)
             description = self._describe(location, held, self._fenced(location, offsets, before))
+            if prepared.source is not None:
+                description = msgspec.structs.replace(description, source=prepared.source)
             files = self._send(location, held, previous, trust_cache=first)
         entries = tuple(sorted((file.entry for file in files), key=lambda entry: entry.name))
         same = previous is not None and _same(previous.manifest, description, entries)

@@ -29,6 +29,7 @@ from snapstore.cli.text import Column, count, offset, short, table
 from snapstore.client import Snapstore
 from snapstore.errors import PartialFailureError, SnapstoreError
 from snapstore.model.units import format_duration, format_size
+from snapstore.operations.capture_choice import CaptureMode
 from snapstore.operations.snapshot_report import SnapshotReport, StoreOutcome
 
 _COUNTED: Final = ("new_files", "new_bytes", "reused_files", "reused_bytes")
@@ -50,6 +51,24 @@ _COUNTED: Final = ("new_files", "new_bytes", "reused_files", "reused_bytes")
 @application_option
 @click.option("--task", "tasks", multiple=True, metavar="TASK", help="Only this task; repeatable.")
 @click.option("--tag", "tags", type=Tag(), multiple=True, help="A label to keep; repeatable.")
+@click.option(
+    "--from-changelog",
+    "capture",
+    flag_value="changelog",
+    help="Make the stores from their changelogs; no disk is needed.",
+)
+@click.option(
+    "--roll-forward",
+    "capture",
+    flag_value="roll-forward",
+    help="Bring a copy of the files to the end of the changelog.",
+)
+@click.option(
+    "--from-disk",
+    "capture",
+    flag_value="disk",
+    help="Take the files as they are, whatever they lack.",
+)
 @click.option("--skip-unchanged", is_flag=True, help="No new snapshot of what has not changed.")
 @limit_rate_option
 @parallel_option
@@ -63,6 +82,7 @@ def command(
     application: str | None,
     tasks: tuple[str, ...],
     tags: tuple[tuple[str, str], ...],
+    capture: CaptureMode | None,
     skip_unchanged: bool,
     limit_rate: int | None,
     parallel: int | None,
@@ -72,6 +92,8 @@ def command(
 
     The application may run. Only files that the repository lacks are sent. A store of which no
     right snapshot can be taken is refused with the reason, and the others go on (exit code 3).
+    With Kafka configured, a store whose files do not say their offset, or are far behind, is
+    brought to the end of its changelog in a work folder, and the snapshot is taken there.
     """
     config = session.config(
         {
@@ -92,6 +114,7 @@ def command(
                 tasks=tasks,
                 tags=dict(tags),
                 skip_unchanged=skip_unchanged,
+                capture=capture,
                 listener=reporter,
             )
     for note in report.notes:

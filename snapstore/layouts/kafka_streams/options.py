@@ -16,12 +16,14 @@ class StoreRules(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_field
     """How the application made a store, where its files and its changelog do not tell.
 
     ``format``: how values are stored; ``keys``: those of a window (or join) or a session store.
+    ``in_memory``: the application keeps the store in memory, and nothing of it on the disk.
     ``retention_ms`` is of window and session stores and of the history of versioned ones,
     ``segment_interval_ms`` of all three.
     """
 
     format: StoreFormat | Literal["versioned"] | None = None
     keys: KeySchema | None = None
+    in_memory: bool = False
     retention_ms: Annotated[int, msgspec.Meta(ge=1)] | None = None
     segment_interval_ms: Annotated[int, msgspec.Meta(ge=1)] | None = None
 
