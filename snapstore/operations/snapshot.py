@@ -2,13 +2,14 @@
 
 import threading
 import time
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from functools import partial
 
 import msgspec
 
 from snapstore.model.report import Event, Noted
+from snapstore.model.store import StoreLocation
 from snapstore.operations.capture_choice import Chooser
 from snapstore.operations.deadline import Deadline, Monotonic
 from snapstore.operations.discover import backend_of
@@ -88,7 +89,9 @@ def take_snapshots(
             deadline_passed=deadline.passed,
         )
         chosen = [(location, backend_of(location, backends)) for location in plan.locations]
-        take = snapshotter.take if capture is None else partial(capture.take, snapshotter)
+        take: Callable[[StoreLocation, StoreBackend], StoreOutcome] = snapshotter.take
+        if capture is not None:
+            take = partial(capture.take, snapshotter)
         taken: list[Future[StoreOutcome]] = []
         try:
             # An interrupt can come as soon as the first store is handed over.
