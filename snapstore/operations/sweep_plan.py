@@ -7,9 +7,16 @@ import msgspec
 
 from snapstore.operations.survey import Orphan, Survey
 
-MARGIN = timedelta(hours=1)
-"""Beyond the longest run: an entry may still be on its way when the run has looked at its clock,
-and a listing may lag behind."""
+LONGEST_MARGIN = timedelta(hours=1)
+
+
+def margin(longest_run: timedelta) -> timedelta:
+    """Return how long to wait beyond the longest run: a quarter of it, an hour at most.
+
+    An entry may still be on its way when its run has looked at the clock, and a listing may lag
+    behind by less than half of this.
+    """
+    return min(longest_run / 4, LONGEST_MARGIN)
 
 
 class Waits(msgspec.Struct, frozen=True, kw_only=True):
@@ -21,7 +28,7 @@ class Waits(msgspec.Struct, frozen=True, kw_only=True):
     @classmethod
     def of(cls, longest_run: timedelta, grace: timedelta) -> "Waits":
         """Return the shortest waits that are safe, or longer where ``grace`` asks for it."""
-        safe = longest_run + MARGIN
+        safe = longest_run + margin(longest_run)
         return cls(unfinished=safe, condemned=max(safe, grace))
 
 

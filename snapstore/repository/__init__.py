@@ -50,11 +50,13 @@ the same entry, because the id covers run and capture time.
 **Deleting.** A snapshot goes with its entry; before that ``removed/<snapshot id>`` says that this
 is meant, so that no repair brings it back. Bytes go in two phases: a sweep marks a blob that no
 manifest of the catalog names by putting ``condemned/<2>/<name>``; a later one, more than
-``longest_run_s`` and an hour after by the storage's clock, reads the catalog afresh and deletes the
-blob if it is still unnamed. A condemned name is dead: a writer that finds the mark stores the bytes
-as ``<sha256>.<run>``. It stays dead after its blob is gone: the next sweep notes the names that are
-gone in ``swept/...``, and only one that comes another such time later takes the marks away, when no
-sweeper can be left that saw the blob. No sweeper works longer than ``longest_run_s``.
+``longest_run_s`` and a margin after (a quarter of it, an hour at most) by the storage's clock,
+reads the catalog afresh and deletes the blob if it is still unnamed. A condemned name is dead: a
+writer that finds the mark stores the bytes as ``<sha256>.<run>``. It stays dead after its blob is
+gone: the next sweep notes the names that are gone in ``swept/...``, and only one that comes another
+such time later takes the marks away, when no sweeper can be left that saw the blob. No sweeper
+works longer than ``longest_run_s``. Blobs that are lost or of a wrong size are condemned too, so
+that later snapshots do not rely on them.
 """
 
 from snapstore.repository.blobs import BlobWriter, StoredBlob, read_blob
