@@ -39,6 +39,7 @@ def files_of(work_dir: Path) -> list[str]:
 def test_a_store_comes_back_with_its_pairs_and_its_offset(
     repository: Snapstore, tmp_path: Path
 ) -> None:
+    """G105: a store that leaves nothing on the application's disk carries its own offset."""
     with MemoryStore(STORE, tmp_path / "work", changelog=CHANGELOG) as store:
         store.apply(record(0, b"a", b"1"))
         store.apply(record(1, b"b", b"2"))
