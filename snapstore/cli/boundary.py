@@ -7,7 +7,6 @@ from collections.abc import Callable
 
 import click
 
-from snapstore.cli.document import encode
 from snapstore.cli.exit_codes import BUG, DONE, INTERRUPTED, PIPE_CLOSED, USAGE, exit_code
 from snapstore.cli.session import Session
 from snapstore.cli.text import plain
@@ -93,6 +92,8 @@ def _tell(
     trace: str | None = None,
 ) -> int:
     if session.json:
+        from snapstore.cli.document import encode
+
         document = {
             "kind": "error",
             "version": 1,

@@ -1,8 +1,6 @@
 """The exit code of every error: the one table."""
 
-from typing import Final
-
-import msgspec
+from typing import Final, NamedTuple
 
 from snapstore import errors
 
@@ -20,7 +18,7 @@ INTERRUPTED: Final = 130
 PIPE_CLOSED: Final = 141
 
 
-class ExitCode(msgspec.Struct, frozen=True):
+class ExitCode(NamedTuple):
     """A code and what it tells."""
 
     code: int

@@ -6,8 +6,6 @@ from typing import TYPE_CHECKING, Any, cast
 
 import click
 
-from snapstore.model.strict import nearest
-
 if TYPE_CHECKING:
     from snapstore.cli.session import Session
 
@@ -31,7 +29,10 @@ class Verb(click.Command):
 
 
 class VerbGroup(click.Group):
-    """A group whose commands are Verbs; some of them are named by module and imported late."""
+    """A group whose commands are Verbs; some of them are named by module and imported late.
+
+    ``short_helps`` says what the late ones do, so that the group's help imports none of them.
+    """
 
     command_class = Verb
 
@@ -39,12 +40,14 @@ class VerbGroup(click.Group):
         self,
         *args: Any,
         late: Mapping[str, str] | None = None,
+        short_helps: Mapping[str, str] | None = None,
         examples: Sequence[str] = (),
         **kwargs: Any,
     ) -> None:
         super().__init__(*args, **kwargs)
         self.examples = examples
         self._late = late or {}
+        self._short_helps = short_helps or {}
         self.params = [*self.params, *global_options()]
 
     def list_commands(self, ctx: click.Context) -> list[str]:
@@ -54,6 +57,8 @@ class VerbGroup(click.Group):
         self, ctx: click.Context, args: list[str]
     ) -> tuple[str | None, click.Command | None, list[str]]:
         if args and args[0] not in self.list_commands(ctx) and not args[0].startswith("-"):
+            from snapstore.model.strict import nearest
+
             close = nearest(args[0], self.list_commands(ctx))
             meant = f", did you mean {' or '.join(close)}?" if close else ""
             ctx.fail(f"no command is called {args[0]!r}{meant}")
@@ -68,6 +73,13 @@ class VerbGroup(click.Group):
     def format_options(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
         _write_options(self, ctx, formatter)
         self.format_commands(ctx, formatter)
+
+    def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
+        if not self._late or self._short_helps.keys() != self._late.keys():
+            super().format_commands(ctx, formatter)
+            return
+        with formatter.section("Commands"):
+            formatter.write_dl(list(self._short_helps.items()))
 
     def format_epilog(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
         del ctx

@@ -8,40 +8,12 @@ from types import FrameType
 from typing import Final
 
 import click
-from click.shell_completion import shell_complete
 
 from snapstore import __version__
 from snapstore.cli.boundary import guarded
 from snapstore.cli.lazy import VerbGroup
 from snapstore.cli.session import Session
-
-COMMANDS: Final = {
-    name: f"snapstore.cli.commands.{module}:command"
-    for name, module in {
-        "init": "init",
-        "discover": "discover",
-        "snapshot": "snapshot",
-        "list": "list",
-        "show": "show",
-        "diff": "diff",
-        "restore": "restore",
-        "replay": "replay",
-        "status": "status",
-        "verify": "verify",
-        "drill": "drill",
-        "fsck": "fsck",
-        "prepare": "prepare",
-        "pin": "pin",
-        "unpin": "unpin",
-        "delete": "delete",
-        "prune": "prune",
-        "repair": "repair",
-        "config": "config",
-        "plugins": "plugins",
-        "demo": "demo",
-    }.items()
-}
-"""Every verb and the module that holds it; one line here makes a new command known."""
+from snapstore.cli.verbs import COMMANDS, SHORT_HELPS
 
 _COMPLETION: Final = "_SNAPSTORE_COMPLETE"
 
@@ -49,6 +21,7 @@ _COMPLETION: Final = "_SNAPSTORE_COMPLETE"
 @click.group(
     cls=VerbGroup,
     late=COMMANDS,
+    short_helps=SHORT_HELPS,
     context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100},
     examples=(
         "snapstore init -r s3://bucket/prefix",
@@ -84,6 +57,8 @@ def main() -> None:
     """Run the command line of this process and exit."""
     signal.signal(signal.SIGTERM, _interrupt)
     if _COMPLETION in os.environ:
+        from click.shell_completion import shell_complete
+
         sys.exit(shell_complete(snapstore, {}, "snapstore", _COMPLETION, os.environ[_COMPLETION]))
     sys.exit(run(sys.argv[1:], os.environ))
 

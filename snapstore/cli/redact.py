@@ -1,9 +1,10 @@
 """Keep secrets out of everything that is printed."""
 
 from collections.abc import Iterable, Mapping
+from typing import TYPE_CHECKING
 
-from snapstore.config import Config
-from snapstore.config.show import HIDDEN, secret_values, without_userinfo
+if TYPE_CHECKING:
+    from snapstore.config import Config
 
 _SECRET_VARIABLES = ("AWS_SECRET_ACCESS_KEY", "AWS_SESSION_TOKEN")
 _SHORTEST = 4
@@ -16,11 +17,16 @@ class Redactor:
         self._secrets: set[str] = set()
         self._add(env.get(name, "") for name in _SECRET_VARIABLES)
 
-    def learn(self, config: Config) -> None:
+    def learn(self, config: "Config") -> None:
         """Hide from now on every secret that the configuration holds."""
+        from snapstore.config.show import secret_values
+
         self._add(secret_values(config))
 
     def __call__(self, text: str) -> str:
+        # Imported here: help and version print without it.
+        from snapstore.config.show import HIDDEN, without_userinfo
+
         for secret in sorted(self._secrets, key=len, reverse=True):
             text = text.replace(secret, HIDDEN)
         return without_userinfo(text)

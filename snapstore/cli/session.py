@@ -4,15 +4,15 @@ import time
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import click
 
-from snapstore.cli.document import encode
-from snapstore.cli.logs import configure
-from snapstore.cli.progress import Reporter, choose_reporter
 from snapstore.cli.redact import Redactor
-from snapstore.config import Config, load_config
+
+if TYPE_CHECKING:
+    from snapstore.cli.progress import Reporter
+    from snapstore.config import Config
 
 
 class Session:
@@ -39,8 +39,12 @@ class Session:
         else:
             setattr(self, name, value)
 
-    def config(self, overrides: Mapping[str, tuple[object, str]] | None = None) -> Config:
+    def config(self, overrides: Mapping[str, tuple[object, str]] | None = None) -> "Config":
         """Return the configuration in force; options that were not given are None and ignored."""
+        # Imported here: help and version need no configuration.
+        from snapstore.cli.logs import configure
+        from snapstore.config import load_config
+
         given = {key: item for key, item in (overrides or {}).items() if item[0] is not None}
         if self.repository is not None:
             given["repository.url"] = (self.repository, "--repository")
@@ -50,8 +54,10 @@ class Session:
         return config
 
     @contextmanager
-    def reporting(self) -> Iterator[Reporter]:
+    def reporting(self) -> Iterator["Reporter"]:
         """Yield the listener that shows how the work goes, in the way that fits the output."""
+        from snapstore.cli.progress import choose_reporter
+
         reporter = choose_reporter(
             json=self.json,
             quiet=self.quiet,
@@ -66,6 +72,8 @@ class Session:
     def answer(self, kind: str, body: Mapping[str, object], lines: Sequence[str]) -> None:
         """Print the answer to a question: ``body`` as JSON, or ``lines``."""
         if self.json:
+            from snapstore.cli.document import encode
+
             document = {"kind": kind, "version": 1, **body}
             if self.notes:
                 document["notes"] = self.notes

@@ -3,14 +3,14 @@
 import unicodedata
 from collections.abc import Iterable, Sequence
 from datetime import datetime
+from typing import NamedTuple
 
 import click
-import msgspec
 
 SHORT_ID = 12
 
 
-class Column(msgspec.Struct, frozen=True):
+class Column(NamedTuple):
     """A column of a table; numbers stand to the right."""
 
     title: str

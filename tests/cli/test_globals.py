@@ -8,7 +8,9 @@ import pytest
 
 from snapstore import __version__
 from snapstore.cli.lazy import Verb, global_options
-from snapstore.cli.main import COMMANDS, snapstore
+from snapstore.cli.main import snapstore
+from snapstore.cli.session import Session
+from snapstore.cli.verbs import COMMANDS, SHORT_HELPS
 from tests.cli.conftest import Cli
 
 GLOBAL_NAMES = {option.name for option in global_options()}
@@ -165,3 +167,13 @@ def test_verbose_json_tells_events_on_stderr_only(cli: Cli, url: str, state_dir:
 def test_every_verb_is_a_verb() -> None:
     for _, command in every_command():
         assert isinstance(command, Verb | click.Group)
+
+
+def test_the_group_s_help_says_of_each_command_what_the_command_says_itself() -> None:
+    context = snapstore.make_context("snapstore", ["list"], obj=Session({}))
+    told = {}
+    for name in COMMANDS:
+        command = snapstore.get_command(context, name)
+        assert command is not None
+        told[name] = command.short_help
+    assert told == dict(SHORT_HELPS)
