@@ -99,6 +99,9 @@ def fetch_blob(
             if attempt == 2:
                 os.ftruncate(fd, 0)
             if _complete(storage, blob, fd, advanced) == blob.sha256:
+                if blob.size > _CHUNK_BYTES:
+                    # Made durable while others are fetched, not all of them at the end.
+                    os.fdatasync(fd)
                 return
     with os_errors(blob.part):
         blob.part.unlink()

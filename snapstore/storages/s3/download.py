@@ -17,7 +17,7 @@ from snapstore.storages.s3.errors import code_of, explained, status_of, translat
 if TYPE_CHECKING:
     from mypy_boto3_s3.type_defs import GetObjectOutputTypeDef
 
-_READ_BYTES = 1 << 17
+_READ_BYTES = 1 << 19
 _RANGE = re.compile(r"bytes (\d+)-(\d+)/(?:\d+|\*)")
 
 
