@@ -56,7 +56,7 @@ class RunFacts(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Previous(msgspec.Struct, frozen=True, kw_only=True):
-    """The newest snapshot of the same store: while it is listed, its blobs are there."""
+    """The newest snapshot of the same store: while it is listed, no sweep takes its blobs."""
 
     listed: ListedSnapshot
     manifest: Manifest

@@ -31,7 +31,7 @@ class Uploader:
     """Sends the files of one run, several at a time, through one pool and one rate limit.
 
     Memory: each thread of the pool holds a small file (up to 1 MiB) or one piece of a large one.
-    ``known`` maps hashes to blobs that are surely there; ``cache`` None: every file is hashed.
+    ``known`` maps hashes to blobs that are named already; ``cache`` None: every file is hashed.
     """
 
     def __init__(

@@ -37,26 +37,25 @@ class BlobWriter:
         self._read_back = read_back
         self._condemned = condemned
         self._names: dict[str, str] = {}
+        self._listed: dict[str, dict[str, int]] = {}
         self._guards: dict[str, threading.Lock] = {}
         self._lock = threading.Lock()
 
     def put(self, source: ByteSource, sha256: str, known: Mapping[str, str]) -> StoredBlob:
         """Make sure that the repository holds the source's bytes.
 
-        ``known`` maps hashes to blobs that a listed snapshot names, so that are surely there.
+        ``known`` maps hashes to blobs that a listed snapshot names. No sweep takes those, but a
+        lifecycle rule or a person may: one that is gone, or of another size, is sent again.
         Raises CaptureError when the source ends early, BlobCorruptError when the storage holds
         something else than what was sent.
         """
-        name = known.get(sha256)
-        if name is not None and name not in self._condemned:
-            return StoredBlob(name, new=False)
         with self._lock:
             guard = self._guards.setdefault(sha256, threading.Lock())
         with guard:
             name = self._names.get(sha256)
             if name is not None:
                 return StoredBlob(name, new=False)
-            stored = self._put(source, sha256)
+            stored = self._reused(known.get(sha256), source.size) or self._put(source, sha256)
             self._names[sha256] = stored.name
         return stored
 
@@ -66,7 +65,27 @@ class BlobWriter:
             return True
         with self._lock:
             self._names.pop(name[:64], None)
+            self._listed.pop(keys.blob(name).removesuffix(name), None)
         return False
+
+    def _reused(self, name: str | None, size: int) -> StoredBlob | None:
+        if name is None or name in self._condemned:
+            return None
+        there = self._sizes_beside(name).get(name) == size
+        return StoredBlob(name, new=False) if there else None
+
+    def _sizes_beside(self, name: str) -> dict[str, int]:
+        """List the blobs of a folder once for the run: 256 listings, however many files it has."""
+        folder = keys.blob(name).removesuffix(name)
+        with self._lock:
+            guard = self._guards.setdefault(folder, threading.Lock())
+        with guard:
+            sizes = self._listed.get(folder)
+            if sizes is None:
+                found = self._storage.list(folder)
+                sizes = {stat.key.removeprefix(folder): stat.size for stat in found}
+                self._listed[folder] = sizes
+        return sizes
 
     def _put(self, source: ByteSource, sha256: str) -> StoredBlob:
         if sha256 not in self._condemned:

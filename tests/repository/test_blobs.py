@@ -76,13 +76,30 @@ def test_one_content_is_sent_once_however_many_files_hold_it(tmp_path: Path) -> 
     assert sum(one.new for one in stored) == 1
 
 
-def test_a_blob_that_a_listed_snapshot_names_is_not_asked_for(tmp_path: Path) -> None:
+def test_a_blob_that_a_listed_snapshot_names_is_not_offered_again(tmp_path: Path) -> None:
     made = make_repository(tmp_path)
     storage = Counting(tmp_path.as_uri())
     name = f"{SHA256}.r0"
+    storage.put(keys.blob(name), TABLE)
     writer = Repository(storage, made.marker).begin_run("r1")
     assert put(writer, known={SHA256: name}) == name
     assert storage.offered == 0
+
+
+def test_a_blob_that_a_listed_snapshot_names_and_somebody_deleted_is_sent_again(
+    repository: Repository,
+) -> None:
+    assert put(repository.begin_run("r1"), known={SHA256: SHA256}) == SHA256
+    assert content_of(repository, SHA256) == TABLE
+
+
+def test_a_blob_that_a_listed_snapshot_names_and_somebody_cut_is_stored_anew(
+    repository: Repository,
+) -> None:
+    repository.storage.put(keys.blob(SHA256), TABLE[:-1])
+    name = put(repository.begin_run("r1"), known={SHA256: SHA256})
+    assert name == f"{SHA256}.r1"
+    assert content_of(repository, name) == TABLE
 
 
 @pytest.mark.parametrize("known", [{}, {SHA256: SHA256}])
