@@ -22,6 +22,7 @@ from snapstore.model.listing import ListedSnapshot
 _ID_PREFIX = re.compile(r"[0-9a-fA-F]{4,64}")
 _PARTITION = re.compile(r"(?P<name>.+):(?P<partition>[0-9]{1,10})")
 _TIME = re.compile(r"\d{4}-\d\d-\d\d[Tt ]\d\d:\d\d:\d\d(\.\d{1,6})?([Zz]|[+-]\d\d:\d\d)")
+_LONGEST = 4000
 _FORMS = "ID, application/task/store, application/store:partition or topic:partition"
 
 
@@ -68,11 +69,14 @@ class Reference(msgspec.Struct, frozen=True, kw_only=True):
         return self.time is None or listed.captured_at <= self.time
 
 
+
 def parse_reference(text: str) -> Reference:
     """Read a REF.
 
     Raises ConfigError when the text has none of the forms.
     """
+    if len(text) > _LONGEST:
+        raise ConfigError("a reference that long names nothing", ref=text[:100])
     name, at, moment = text.rpartition("@")
     if not at:
         return Reference(text=text, subject=_subject(text, text))

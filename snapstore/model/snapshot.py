@@ -1,11 +1,11 @@
 """A snapshot as the repository keeps it."""
 
-from datetime import datetime
 from typing import Literal
 
 import msgspec
 
 from snapstore.model.identity import StoreId
+from snapstore.model.moment import Moment
 from snapstore.model.store import ChangelogPosition
 
 FORMAT = 1
@@ -56,8 +56,8 @@ class Fence(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     last: RecordMark | None = None
     end_leader_epoch: int | None = None
     high_watermark: int | None = None
-    observed_at: datetime | None = None
-    behind_since: datetime | None = None
+    observed_at: Moment | None = None
+    behind_since: Moment | None = None
     delete_retention_ms: int | None = None
     cleanup_policy: str = ""
 
@@ -84,7 +84,7 @@ class Description(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True)
     root: str
     databases: tuple[str, ...]
     positions: tuple[Position, ...]
-    captured_at: datetime
+    captured_at: Moment
     source: Source
     instance: str
     run: str

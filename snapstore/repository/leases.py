@@ -23,6 +23,7 @@ from snapstore.errors import (
     RunInProgressError,
     UnavailableError,
 )
+from snapstore.model.moment import Moment
 from snapstore.ports import Clock, ObjectStorage
 from snapstore.repository import encoding, keys
 
@@ -36,7 +37,7 @@ class LeaseFacts(msgspec.Struct, frozen=True, kw_only=True):
 
     format: int
     holder: str
-    taken_at: datetime
+    taken_at: Moment
     ttl_s: float
 
 

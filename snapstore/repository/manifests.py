@@ -20,6 +20,7 @@ from snapstore.repository import encoding, keys
 MAX_BYTES = 256 << 20
 MAX_STORED_BYTES = 64 << 20
 _LEVEL = 1
+_GREATEST_OFFSET = 2**63 - 1
 _SHA256 = re.compile(r"[0-9a-f]{64}")
 
 
@@ -91,6 +92,9 @@ def check(manifest: Manifest) -> None:
     for file in manifest.files:
         check_name(file.name)
         _check_content(file)
+    for each in description.positions:
+        if each.position.applied_offset > _GREATEST_OFFSET:
+            raise ManifestInvalidError(f"a manifest of {description.store} has no such offset")
     names = {file.name for file in manifest.files}
     if len(names) != len(manifest.files):
         raise ManifestInvalidError(f"a manifest of {description.store} names a file twice")

@@ -15,6 +15,7 @@ from snapstore.errors import (
     StorageError,
     StorageUnfitError,
 )
+from snapstore.model.moment import Moment
 from snapstore.ports import ObjectStorage
 from snapstore.repository import encoding, keys, probe
 
@@ -32,7 +33,7 @@ class Marker(msgspec.Struct, frozen=True, kw_only=True):
 
     format: int
     id: str
-    created_at: datetime
+    created_at: Moment
     uploads: Literal["checked_by_storage", "read_back"]
     longest_run_s: int
 

@@ -10,9 +10,15 @@ UNFINISHED = ".unfinished"
 
 def root_of(url: str) -> Path:
     """Return the absolute folder that a ``file://`` URL or a path names; raises ConfigError."""
-    if "://" not in url:
-        return Path(url).expanduser().absolute()
-    parts = urlsplit(url)
+    if "\0" in url:
+        raise ConfigError(f"{url!r} names no path")
+    try:
+        if "://" not in url:
+            return Path(url).expanduser().absolute()
+        parts = urlsplit(url)
+    except (RuntimeError, ValueError) as error:
+        # No such user after ~; brackets that are no address.
+        raise ConfigError(f"{url!r} names no path: {error}", url=url) from error
     if parts.scheme.lower() != "file" or parts.netloc not in ("", "localhost"):
         raise ConfigError(
             f"{url} is not a local folder", hint="write file:///path, with three slashes", url=url

@@ -1,0 +1,1 @@
+"""Bytes that nobody wrote: every decoder answers with errors of ours, and with no other."""
