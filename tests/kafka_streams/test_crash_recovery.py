@@ -220,10 +220,13 @@ def test_a_plain_exactly_once_crash_is_rebuilt(lab: StreamsLab, version: str, ki
 def test_a_crash_of_4_2_replays_from_its_lines_and_loses_nothing(lab: StreamsLab) -> None:
     app = crashed(lab, version="4.2.1")
     report = look(app)
-    assert {verdict.kind for verdict in report.verdicts} == {"replays"}
+    assert {verdict.kind for verdict in report.verdicts} <= {"clean", "replays"}
     run = app.run("caughtUp")
     check_restores(run, report)
-    assert any(verdict.resume_offset is not None for verdict in report.verdicts)
+    assert any(
+        verdict.kind == "replays" and verdict.resume_offset is not None
+        for verdict in report.verdicts
+    )
     assert not any(differences(run, started_anew(app), VERDICT_STORES).values())
 
 

@@ -51,13 +51,15 @@ class Crash:
     @property
     def shape(self) -> InputShape:
         late = self.order == "late"
+        # So that the event time spreads over two or three segments however much is written.
+        stretch = 40_000 / (self.rate * (self.seconds + 3))
         return InputShape(
             records=50_000_000,
             keys=self.keys,
             rate=self.rate,
             seed=self.seed,
             start_ts=hours_ago(25 if late else 45),
-            step_ms=900 if late else 1800,
+            step_ms=max(1, round((900 if late else 1800) * stretch)),
             jitter_ms=20 * 3600 * 1000 if late else 0,
         )
 
