@@ -267,10 +267,6 @@ def test_absurd_sizes_are_refused_before_anything_is_made_of_them(fresh: Reposit
             "positions",
             [{"position": {"changelog": {"topic": "t", "partition": 0}, "applied_offset": 10**30}}],
         ),
-        (
-            "positions",
-            [{"position": {"changelog": {"topic": "t", "partition": 0}, "applied_offset": -4}}],
-        ),
         ("root", "../../etc"),
         ("databases", ["/etc"]),
     ],
