@@ -41,14 +41,17 @@ def take_fence(
             high_watermark=state.high_watermark,
         )
     seen = [*_of_topic(state, earlier), *([before] if before else ()), state]
+    last = changelog.last_mark(position.changelog, start=state.log_start, stop=state.log_end)
     since = behind_since(position.resume_offset, seen)
+    if since is None and _holds_all(position, state, last):
+        since = state.observed_at
     return Fence(
         cluster_id=state.cluster_id,
         topic_id=state.topic_id,
         partition_count=state.partition_count,
         end_offset=state.log_end,
         applied=_mark(changelog, state, position.applied_offset),
-        last=changelog.last_mark(position.changelog, start=state.log_start, stop=state.log_end),
+        last=last,
         end_leader_epoch=state.end_leader_epoch,
         high_watermark=state.high_watermark,
         observed_at=state.observed_at,
@@ -101,6 +104,18 @@ def check_seen(
             position.changelog, offset=offset, leader_epoch=fence.end_leader_epoch
         )
     return plan
+
+
+def _holds_all(position: ChangelogPosition, state: PartitionState, last: RecordMark | None) -> bool:
+    """Whether only markers of transactions, or aborted records, follow the applied offset.
+
+    So it is after each clean close of an exactly-once application.
+    """
+    return (
+        last is not None
+        and last.offset < position.resume_offset
+        and state.log_end == state.high_watermark
+    )
 
 
 def _mark(changelog: Changelog, state: PartitionState, offset: int | None) -> RecordMark | None:

@@ -6,13 +6,16 @@ from pathlib import Path
 
 import pytest
 
+from snapstore.model.records import KeySchema, segment_timestamp_ms
 from snapstore.operations.replay_plan import ReplayGoal
-from tests.support.replay_lab import ReplayLab
+from tests.support.replay_lab import ReplayLab, Rows
 from tests.support.streams_app import Run, StreamsApp
 from tests.support.streams_input import InputShape, hours_ago
 from tests.support.streams_lab import StreamsLab
 
 HOUR_MS = 3_600_000
+RETENTION_MS = 48 * HOUR_MS
+SCHEMAS: Mapping[str, KeySchema] = {"window": "window", "session": "session"}
 STORES = ("plain", "table", "versioned", "window", "session", "join")
 FORMATS = {
     "4.4.0": ("4.4.0", {}),
@@ -32,6 +35,19 @@ FIRST = InputShape(
 
 def restored_counts(run: Run) -> Mapping[str, int]:
     return {store: count for (store, _), count in run.restored().items()}
+
+
+def live_rows(stores: Rows) -> Rows:
+    """Leave out what is past the retention: 4.4 skips it in a rebuild, by the time of records."""
+    return {key: _live(key[1], rows) for key, rows in stores.items()}
+
+
+def _live(store: str, rows: Mapping[bytes, bytes]) -> Mapping[bytes, bytes]:
+    if store not in SCHEMAS:
+        return rows
+    times = {key: segment_timestamp_ms(SCHEMAS[store], key) for key in rows}
+    oldest = max(times.values()) - RETENTION_MS
+    return {key: value for key, value in rows.items() if times[key] >= oldest}
 
 
 def elsewhere(app: StreamsApp, state_dir: Path) -> StreamsApp:
@@ -70,7 +86,12 @@ def test_restore_and_replay_give_what_a_rebuild_gives_and_the_application_has_no
 
     ours, theirs = work.rows(tmp_path / "replayed"), work.rows(tmp_path / "rebuilt")
     assert {store for _, store in ours} > {*STORES} - {"join"}
-    assert ours == theirs
+    assert live_rows(ours) == live_rows(theirs)
+    lived = work.rows(app.state_dir)
+    # Kafka Streams forgets at a restart which old versions it was to remove.
+    assert {key: rows for key, rows in ours.items() if key[1] != "versioned"} == {
+        key: rows for key, rows in lived.items() if key[1] != "versioned"
+    }
     assert all(each.records_to_replay == 0 for each in replayed.stores)
     assert sum(part.records for each in replayed.stores for part in each.replayed) > 3000
     assert set(restored_counts(after).values()) == {0}, restored_counts(after)

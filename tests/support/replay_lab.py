@@ -12,6 +12,7 @@ from snapstore.config.schema import (
     KafkaConfig,
     RepositoryConfig,
     Sections,
+    SnapshotConfig,
     StateConfig,
     StoreConfig,
 )
@@ -32,6 +33,7 @@ class ReplayLab:
         *,
         guarantee: str = "at_least_once",
         stores: Mapping[str, StoreConfig] | None = None,
+        max_lag_records: int = 10_000,
     ) -> None:
         self.folder = folder
         self.app = app
@@ -51,6 +53,7 @@ class ReplayLab:
                 kafka=KafkaConfig(bootstrap=app.bootstrap),
                 state=state,
                 stores=dict(stores or {}),
+                snapshot=SnapshotConfig(max_lag_records=max_lag_records),
             )
         )
         client.create(config=self.config).close()

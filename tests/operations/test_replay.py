@@ -1,0 +1,202 @@
+"""Replay from a real changelog into restored stores: what is applied, refused, and survives."""
+
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+
+import msgspec
+import pytest
+
+from snapstore import client
+from snapstore.errors import (
+    ConfigError,
+    RefusedError,
+    TombstoneHorizonError,
+    TopicRecreatedError,
+    UncheckedChangelogError,
+)
+from snapstore.model.report import Advanced, Event, Noted, StoreStarted
+from snapstore.operations.replay_plan import ReplayGoal
+from snapstore.testing.changelog_contract import Written, numbered
+from tests.support.broker import Broker
+from tests.support.crash import kill_at
+from tests.support.logged_store import LoggedStore
+from tests.support.restore_lab import tree
+
+DAY = timedelta(days=1)
+
+
+@pytest.fixture
+def logged(broker: Broker, tmp_path: Path) -> LoggedStore:
+    return LoggedStore(broker, tmp_path)
+
+
+def restore(
+    logged: LoggedStore, goal: ReplayGoal | None = None, *, replace: bool = False
+) -> list[Event]:
+    events: list[Event] = []
+    with logged.open() as store:
+        store.restore(
+            target=logged.target,
+            replay=goal or ReplayGoal(),
+            listener=events.append,
+            replace=replace,
+        )
+    return events
+
+
+def replay(
+    logged: LoggedStore,
+    goal: ReplayGoal | None = None,
+    *,
+    allow_unchecked_changelog: bool = False,
+    allow_missed_tombstones: bool = False,
+) -> None:
+    client.replay(
+        logged.target,
+        config=logged.config,
+        goal=goal,
+        allow_unchecked_changelog=allow_unchecked_changelog,
+        allow_missed_tombstones=allow_missed_tombstones,
+        clock=logged.clock,
+    )
+
+
+def test_a_restored_store_gets_the_records_after_it_and_notes_the_last_of_them(
+    logged: LoggedStore,
+) -> None:
+    logged.write(numbered(100))
+    logged.save(99)
+    logged.write([Written(b"k7", None), Written(b"k8", b"new"), Written(b"k200", b"v")])
+    logged.abort([Written(b"k9", b"aborted"), Written(b"k10", None)])
+    logged.write([Written(b"k8", b"newer")])
+
+    events = restore(logged)
+
+    rows = logged.rows()
+    assert rows == logged.logged()
+    assert (rows[b"k8"], rows[b"k9"], b"k7" in rows) == (b"newer", b"v9", False)
+    assert logged.applied() == 106
+    (started,) = [e for e in events if isinstance(e, StoreStarted) and e.stage == "replay"]
+    assert (started.total, started.unit) == (7, "records")
+    assert sum(e.amount for e in events if isinstance(e, Advanced) and e.stage == "replay") == 7
+
+
+def test_a_tail_of_markers_alone_ends_and_is_noted(logged: LoggedStore) -> None:
+    logged.write(numbered(10))
+    logged.save(9)
+    logged.abort([Written(b"k1", b"aborted")])
+    restore(logged)
+    assert (logged.rows(), logged.applied()) == (logged.logged(), 11)
+
+
+def test_a_replay_stops_where_it_is_told_and_goes_on_from_there(logged: LoggedStore) -> None:
+    logged.write(numbered(10))
+    logged.save(9)
+    logged.write(numbered(10, 10))
+
+    restore(logged, ReplayGoal(to_offset=14))
+    assert (logged.rows(), logged.applied()) == (logged.logged(15), 14)
+
+    replay(logged)
+    assert (logged.rows(), logged.applied()) == (logged.logged(), 19)
+    with pytest.raises(RefusedError, match="beyond 14"):
+        replay(logged, ReplayGoal(to_offset=14))
+    with pytest.raises(ConfigError, match="there is no offset 20"):
+        replay(logged, ReplayGoal(to_offset=20))
+
+
+def test_a_replay_to_a_time_takes_an_older_snapshot_where_the_newest_is_beyond(
+    logged: LoggedStore,
+) -> None:
+    hour_ms = 3_600_000
+    logged.write([Written(b"a%d" % n, b"v", n * hour_ms) for n in range(10)])
+    logged.save(4)
+    logged.save(8)
+    goal = ReplayGoal(to_time=datetime.fromtimestamp(7 * 3600, UTC))
+    events = restore(logged, goal)
+    assert (logged.rows(), logged.applied()) == (logged.logged(7), 6)
+    notes = [event.message for event in events if isinstance(event, Noted)]
+    assert any("passed over" in note and "beyond 6" in note for note in notes)
+
+
+def test_a_killed_replay_goes_on_and_the_target_is_whole_at_any_time(
+    logged: LoggedStore,
+) -> None:
+    logged.write(numbered(1000))
+    logged.save(999)
+    logged.write([Written(b"k%d" % (n % 5000), b"%d" % n) for n in range(60_000)])
+    function = "tests.support.logged_store:restore_and_replay"
+    arguments = {
+        "settings": msgspec.json.encode(logged.settings).decode(),
+        "target": str(logged.target),
+    }
+    for occurrence in (1, 3):
+        kill_at(function, arguments, "records applied", occurrence)
+        assert not list(logged.target.glob("orders/0_0"))
+    events = restore(logged, replace=True)
+    notes = [event.message for event in events if isinstance(event, Noted)]
+    assert any("going on with the replay" in note for note in notes)
+    assert (logged.rows(), logged.applied()) == (logged.logged(), 60_999)
+    assert not list(logged.target.rglob(".snapstore"))
+
+
+def test_a_topic_made_again_is_not_the_one_that_was_restored(logged: LoggedStore) -> None:
+    logged.write(numbered(10))
+    logged.save(9)
+    restore(logged)
+    logged.log.recreate(logged.changelog)
+    logged.write(numbered(50))
+    before = tree(logged.target)
+    with pytest.raises(TopicRecreatedError):
+        replay(logged)
+    with pytest.raises(TopicRecreatedError):
+        restore(logged, replace=True)
+    assert tree(logged.target) == before
+
+
+def test_a_directory_that_nobody_restored_here_is_replayed_only_if_that_is_allowed(
+    logged: LoggedStore,
+) -> None:
+    logged.write(numbered(20))
+    logged.keep(9)
+    logged.target = logged.state_dir
+    before = tree(logged.target)
+    with pytest.raises(UncheckedChangelogError, match="allow-unchecked-changelog"):
+        replay(logged)
+    assert tree(logged.target) == before
+    replay(logged, allow_unchecked_changelog=True)
+    assert (logged.rows(), logged.applied()) == (logged.logged(), 19)
+
+
+def test_past_the_horizon_a_tail_is_replayed_only_if_it_has_no_gap(logged: LoggedStore) -> None:
+    logged.write(numbered(10))
+    logged.save(9)
+    logged.write(numbered(10, 10))
+    logged.ahead = 2 * DAY
+    with logged.open() as store, pytest.raises(TombstoneHorizonError):
+        store.restore(target=logged.target)
+    restore(logged)
+    assert logged.rows() == logged.logged()
+
+    logged.abort([Written(b"k1", b"aborted")])
+    before = tree(logged.target)
+    with pytest.raises(TombstoneHorizonError, match="may have been compacted away"):
+        replay(logged)
+    with pytest.raises(TombstoneHorizonError):
+        restore(logged, replace=True)
+    assert tree(logged.target) == before
+    replay(logged, allow_missed_tombstones=True)
+    assert (logged.rows(), logged.applied()) == (logged.logged(), 21)
+
+
+def test_the_deadline_is_told_when_the_application_replays(logged: LoggedStore) -> None:
+    logged.write(numbered(10))
+    logged.save(9)
+    events: list[Event] = []
+    with logged.open() as store:
+        report = store.restore(target=logged.target, listener=events.append)
+    (restored,) = report.stores
+    assert restored.records_to_replay == 0
+    assert restored.replay_before is not None
+    assert DAY - timedelta(minutes=10) < restored.replay_before - logged.clock() < DAY
+    assert any("start the application in time" in e.message for e in events if isinstance(e, Noted))
