@@ -63,7 +63,9 @@ class Bars(Reporter):
             case StoreStarted():
                 self._start(name, event)
             case Advanced():
-                for task in (self._tasks.get(name), self._total):
+                # The total is in bytes, and a replay counts records.
+                shown = (self._tasks.get(name), None if event.stage == "replay" else self._total)
+                for task in shown:
                     if task is not None:
                         self._progress.advance(task, event.amount)
             case StoreFinished():

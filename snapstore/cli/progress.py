@@ -13,7 +13,7 @@ import msgspec
 from snapstore.cli.document import encode
 from snapstore.cli.text import plain
 from snapstore.model.report import Advanced, Event, Noted, StoreFinished, StoreStarted
-from snapstore.model.units import format_size
+from snapstore.model.units import format_duration, format_size
 
 EVERY_SECONDS: Final = 10.0
 
@@ -80,23 +80,24 @@ class Lines(Reporter):
         self._clock = clock
         self._every = every_seconds
         self._next = clock() + every_seconds
-        self._running: dict[str, tuple[int, int | None, str]] = {}
+        self._running: dict[str, _Running] = {}
         self._finished = 0
 
     def _show(self, event: StoreStarted | Advanced | StoreFinished) -> None:
         name = str(event.store)
         match event:
             case StoreStarted():
-                self._running[name] = (0, event.total, event.unit)
+                self._running[name] = _Running(event.total, event.unit, self._clock())
             case Advanced():
-                done, total, unit = self._running.get(name, (0, None, "bytes"))
-                self._running[name] = (done + event.amount, total, unit)
+                running = self._running.setdefault(name, _Running(None, "bytes", self._clock()))
+                running.done += event.amount
             case StoreFinished():
                 self._running.pop(name, None)
                 self._finished += 1
         if self._clock() >= self._next:
             self._next = self._clock() + self._every
-            states = [f"{store} {_state(*state)}" for store, state in self._running.items()]
+            now = self._clock()
+            states = [f"{store} {state.spelled(now)}" for store, state in self._running.items()]
             self._write(f"{self._finished} done; {', '.join(states) or 'nothing under way'}")
 
 
@@ -121,7 +122,21 @@ def choose_reporter(
     return Bars(redact)
 
 
-def _state(done: int, total: int | None, unit: str) -> str:
-    if unit == "records":
-        return f"{done:,} of {total:,} records" if total else f"{done:,} records"
-    return f"{format_size(done)} of {format_size(total)}" if total else format_size(done)
+class _Running(msgspec.Struct):
+    """A store under way, since ``began`` by the monotonic clock."""
+
+    total: int | None
+    unit: str
+    began: float
+    done: int = 0
+
+    def spelled(self, now: float) -> str:
+        if self.unit != "records":
+            done = format_size(self.done)
+            return done if self.total is None else f"{done} of {format_size(self.total)}"
+        if self.total is None:
+            return f"{self.done:,} records"
+        left = max(0, self.total - self.done)
+        rate = self.done / (now - self.began) if now > self.began else 0.0
+        ahead = f", {format_duration(left / rate)} to go" if rate else ""
+        return f"{self.done:,} of {self.total:,} records, {left:,} behind, {rate:,.0f}/s{ahead}"

@@ -87,8 +87,10 @@ def report_lines(report: RestoreReport, seconds: float) -> list[str]:
     lines += [f"failed: {task.task_dir}: {task.reason}" for task in report.failed]
     known = [store.records_to_replay for store in report.stores]
     to_replay = [records for records in known if records is not None]
+    replayed = sum(each.records for store in report.stores for each in store.replayed)
+    done = f"{count(replayed, 'record')} replayed, " if replayed else ""
     replay = (
-        f"{count(sum(to_replay), 'record')} to replay"
+        f"{done}{count(sum(to_replay), 'record')} to replay"
         if len(to_replay) == len(known)
         else "the application replays from those offsets"
     )

@@ -37,6 +37,19 @@ def test_a_log_gets_one_line_every_ten_seconds(capsys: pytest.CaptureFixture[str
     ]
 
 
+def test_a_replay_tells_its_rate_its_lag_and_the_time_left(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    now = 0.0
+    lines = Lines(same, clock=lambda: now)
+    lines(StoreStarted(store=COUNTS, stage="replay", total=90_000, unit="records"))
+    now = 10
+    lines(Advanced(store=COUNTS, stage="replay", amount=30_000))
+    assert capsys.readouterr().err == (
+        "0 done; orders/0_3/counts 30,000 of 90,000 records, 60,000 behind, 3,000/s, 20 s to go\n"
+    )
+
+
 def test_a_finished_store_is_counted(capsys: pytest.CaptureFixture[str]) -> None:
     now = 0.0
     lines = Lines(same, clock=lambda: now)
