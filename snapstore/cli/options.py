@@ -3,13 +3,15 @@
 from collections.abc import Callable
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar
 
 import click
 
 from snapstore.errors import ConfigError
 from snapstore.model.units import parse_duration, parse_size
-from snapstore.operations.replay_plan import ReplayGoal
+
+if TYPE_CHECKING:
+    from snapstore.operations.replay_plan import ReplayGoal
 
 F = TypeVar("F", bound=Callable[..., Any])
 
@@ -105,6 +107,22 @@ def state_dir_option(function: F) -> F:
     )(function)
 
 
+def state_dir_argument(function: F) -> F:
+    """Take the directory as ``STATE_DIR``, and as ``--state-dir`` too."""
+    return click.argument(
+        "place", metavar="[STATE_DIR]", required=False, type=click.Path(path_type=Path)
+    )(state_dir_option(function))
+
+
+def state_dir_override(place: Path | None, state_dir: Path | None) -> tuple[str | None, str]:
+    """Return the directory that was given, and as what. Raises ConfigError for two."""
+    if place is not None and state_dir is not None:
+        raise ConfigError("STATE_DIR and --state-dir exclude each other", hint="give one of them")
+    if place is not None:
+        return str(place), "STATE_DIR"
+    return None if state_dir is None else str(state_dir), "--state-dir"
+
+
 def layout_option(function: F) -> F:
     return click.option(
         "--layout", metavar="NAME", help="How folders are read [default: kafka-streams]."
@@ -159,8 +177,11 @@ def to_time_option(function: F) -> F:
     )(function)
 
 
-def replay_goal(to_offset: int | None, to_time: datetime | None) -> ReplayGoal:
+def replay_goal(to_offset: int | None, to_time: datetime | None) -> "ReplayGoal":
     """Raises ConfigError when both are given."""
+    # Imported here: most commands have no use for it.
+    from snapstore.operations.replay_plan import ReplayGoal
+
     if to_offset is not None and to_time is not None:
         raise ConfigError("--to-offset and --to-time exclude each other")
     return ReplayGoal(to_offset=to_offset, to_time=to_time)

@@ -1,12 +1,32 @@
-"""The library's face: open a repository, and its verbs are methods."""
+"""The library's face: open a repository, and its verbs are methods.
 
-from snapstore.client.catalog import ShownSnapshot, newest_of_each, utc_now
-from snapstore.client.finding import discover
-from snapstore.client.opening import check, create, open  # noqa: A004
-from snapstore.client.prepare import prepare
-from snapstore.client.replaying import replay
-from snapstore.client.snapstore import Snapstore
-from snapstore.client.trust import fsck, mend
+Each part is imported when it is first asked for: a listing needs no restore.
+"""
+
+import importlib
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from snapstore.client.catalog import ShownSnapshot, newest_of_each, utc_now
+    from snapstore.client.finding import discover
+    from snapstore.client.listing import open_catalog
+    from snapstore.client.opening import check, create, open  # noqa: A004
+    from snapstore.client.preparing import prepare
+    from snapstore.client.replaying import replay
+    from snapstore.client.snapstore import Snapstore
+    from snapstore.client.trust import fsck, mend
+
+_HOMES = {
+    "catalog": ("ShownSnapshot", "newest_of_each", "utc_now"),
+    "finding": ("discover",),
+    "listing": ("open_catalog",),
+    "opening": ("check", "create", "open"),
+    "preparing": ("prepare",),
+    "replaying": ("replay",),
+    "snapstore": ("Snapstore",),
+    "trust": ("fsck", "mend"),
+}
+_HOME_OF = {name: home for home, names in _HOMES.items() for name in names}
 
 __all__ = [
     "ShownSnapshot",
@@ -18,7 +38,15 @@ __all__ = [
     "mend",
     "newest_of_each",
     "open",
+    "open_catalog",
     "prepare",
     "replay",
     "utc_now",
 ]
+
+
+def __getattr__(name: str) -> Any:
+    home = _HOME_OF.get(name)
+    if home is None:
+        raise AttributeError(f"module 'snapstore.client' has no attribute {name!r}")
+    return getattr(importlib.import_module(f"snapstore.client.{home}"), name)
