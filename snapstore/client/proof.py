@@ -1,20 +1,42 @@
 """The verbs that tell what the snapshots are worth: status and drill."""
 
-from collections.abc import Mapping
+import builtins
+from collections.abc import Iterable, Mapping, Sequence
 from datetime import timedelta
 from pathlib import Path
 
 import msgspec
 
-from snapstore.client.parts import configured_changelog, configured_layout, state_dir
+from snapstore.client.parts import (
+    ConfiguredBackends,
+    configured_changelog,
+    configured_layout,
+    state_dir,
+)
+from snapstore.client.requests import requests_for_refs, requests_for_stores
 from snapstore.client.upkeep import UpkeepVerbs
-from snapstore.errors import ConfigError, SnapshotNotFoundError, StoreNotFoundError
+from snapstore.errors import (
+    ConfigError,
+    IntegrityError,
+    SnapshotNotFoundError,
+    StoreNotFoundError,
+)
 from snapstore.model.freshness import FreshnessReport, Thresholds
 from snapstore.model.identity import StoreId
 from snapstore.model.listing import ListedSnapshot
-from snapstore.operations.drill_rates import rates_of, read_rates
+from snapstore.model.report import Event, Noted
+from snapstore.operations.drill import DrillOptions, DrillPorts, drill
+from snapstore.operations.drill_rates import measured, rates_of, read_rates, write_rates
+from snapstore.operations.drill_report import DrillReport
+from snapstore.operations.restore_choice import Request
 from snapstore.operations.status import StatusOptions, status
+from snapstore.ports import Listener
 from snapstore.registry import Registry
+
+
+def _nobody(event: Event) -> None:
+    """The listener where none is given."""
+    del event
 
 
 class ProofVerbs(UpkeepVerbs):
@@ -49,7 +71,7 @@ class ProofVerbs(UpkeepVerbs):
                 hint="write kafka.bootstrap, or ask for ages only",
                 key="kafka.bootstrap",
             )
-        notes: list[str] = []
+        notes: builtins.list[str] = []
         stores = self._known_stores(directory, application, task, store, notes)
         options = StatusOptions(
             thresholds=Thresholds(max_age=max_age, max_lag_records=max_lag_records),
@@ -65,36 +87,109 @@ class ProofVerbs(UpkeepVerbs):
             report = status(stores, self.repository, changelog, self.clock, options)
         return msgspec.structs.replace(report, notes=tuple(notes))
 
+    def drill(
+        self,
+        refs: Iterable[str] = (),
+        *,
+        application: str | None = None,
+        task: str | None = None,
+        store: str | None = None,
+        sample: int | None = None,
+        seed: int = 0,
+        scratch: Path | None = None,
+        listener: Listener = _nobody,
+    ) -> DrillReport:
+        """Restore stores into a scratch folder and hold them against rebuilds from the changelog.
+
+        Those named, or all; of these ``sample``, drawn with ``seed``. What is wrong with a store is
+        in the report: look at ``report.worst``. How fast it went is remembered for ``status``.
+        Raises SnapshotNotFoundError, ConfigError without Kafka.
+        """
+        requests = self._drill_requests(refs, application, task, store)
+        with configured_changelog(self.config, self.registry) as changelog:
+            if changelog is None:
+                raise ConfigError(
+                    "a drill needs the changelogs, and Kafka is not configured",
+                    hint="write kafka.bootstrap; without it: snapstore verify --read-data --open",
+                    key="kafka.bootstrap",
+                )
+            report = drill(
+                requests,
+                DrillPorts(
+                    repository=self.repository,
+                    layout=configured_layout(self.config, self.registry, self._layout(requests)),
+                    backends=ConfiguredBackends(self.config, self.registry),
+                    changelog=changelog,
+                    clock=self.clock,
+                    listener=listener,
+                ),
+                DrillOptions(
+                    sample=sample,
+                    seed=seed,
+                    scratch=scratch,
+                    parallel=self.config.transfer.parallel,
+                    limit_bytes_per_second=self.config.transfer.limit_rate,
+                ),
+            )
+        try:
+            write_rates(self._rates_file, measured(report.stores, self.clock()))
+        except OSError as error:
+            reason = error.strerror or str(error)
+            listener(Noted(message=f"how fast it went could not be remembered: {reason}"))
+        return report
+
+    def _drill_requests(
+        self,
+        refs: Iterable[str],
+        application: str | None,
+        task: str | None,
+        store: str | None,
+    ) -> builtins.list[Request]:
+        named = [*refs]
+        if named and (application or task or store):
+            raise ConfigError("references and --application, --task or --store exclude each other")
+        if named:
+            return requests_for_refs(self.repository.catalog, named, missing_ok=False)
+        application = application or self.config.state.application
+        listing = self.list(application=application, task=task, store=store)
+        requests = requests_for_stores(listing.snapshots)
+        if not requests:
+            raise _no_snapshot(application, task, store)
+        return requests
+
+    def _layout(self, requests: Sequence[Request]) -> str | None:
+        """Return the layout that the snapshots were found by; None when an entry is damaged."""
+        try:
+            return self.load(requests[0].candidates[0]).description.layout
+        except IntegrityError:
+            return None
+
     def _known_stores(
         self,
         directory: Path | str | None,
         application: str | None,
         task: str | None,
         store: str | None,
-        notes: list[str],
-    ) -> Mapping[StoreId, list[ListedSnapshot]]:
+        notes: builtins.list[str],
+    ) -> Mapping[StoreId, builtins.list[ListedSnapshot]]:
         """Return the stores that the catalog lists and those on disk, with their snapshots."""
         application = application or self.config.state.application
         listing = self.list(application=application, task=task, store=store)
         if listing.foreign:
             notes.append(f"not a catalog entry, passed over: {', '.join(listing.foreign)}")
-        stores: dict[StoreId, list[ListedSnapshot]] = {}
+        stores: dict[StoreId, builtins.list[ListedSnapshot]] = {}
         for each in self._stores_on_disk(directory, application, notes):
             if (task is None or each.task == task) and (store is None or each.store == store):
                 stores[each] = []
         for item in listing.snapshots:
             stores.setdefault(item.store, []).append(item)
         if not stores:
-            chosen = "/".join(part for part in (application, task, store) if part)
-            raise SnapshotNotFoundError(
-                f"there is no snapshot of {chosen}" if chosen else "there is no snapshot",
-                hint="take one: snapstore snapshot",
-            )
+            raise _no_snapshot(application, task, store)
         return stores
 
     def _stores_on_disk(
-        self, directory: Path | str | None, application: str | None, notes: list[str]
-    ) -> list[StoreId]:
+        self, directory: Path | str | None, application: str | None, notes: builtins.list[str]
+    ) -> builtins.list[StoreId]:
         """Look for stores where a state directory is named; one of the file may be elsewhere."""
         if directory is None and self.config.state.dir is None:
             return []
@@ -117,3 +212,13 @@ class ProofVerbs(UpkeepVerbs):
     def _own_cache(self) -> Path:
         """Where this host remembers things about this repository."""
         return Path(self.config.state.cache_dir).expanduser() / self.repository.marker.id
+
+
+def _no_snapshot(
+    application: str | None, task: str | None, store: str | None
+) -> SnapshotNotFoundError:
+    chosen = "/".join(part for part in (application, task, store) if part)
+    return SnapshotNotFoundError(
+        f"there is no snapshot of {chosen}" if chosen else "there is no snapshot",
+        hint="take one: snapstore snapshot",
+    )

@@ -1,12 +1,17 @@
 """Remember on this host how fast the last drill went: restore times are estimated by it."""
 
 import os
+from collections.abc import Iterable
 from datetime import datetime
 from pathlib import Path
 
 import msgspec
 
 from snapstore.model.freshness import Rates
+from snapstore.operations.drill_report import DrilledStore
+
+_LEAST_BYTES = 1 << 20
+_LEAST_RECORDS = 10_000
 
 
 class MeasuredRates(msgspec.Struct, frozen=True, kw_only=True):
@@ -42,6 +47,27 @@ def write_rates(path: Path, rates: MeasuredRates) -> None:
     temporary = path.with_name(f"{path.name}.{os.getpid()}")
     temporary.write_bytes(msgspec.json.encode(rates))
     temporary.replace(path)
+
+
+def measured(stores: Iterable[DrilledStore], now: datetime) -> MeasuredRates:
+    """Return the rates over all stores that were restored and rebuilt.
+
+    A rebuild has more to replay than a tail, so its rate is the steadier one.
+    """
+    drilled = [(store.timing, store.partitions) for store in stores if store.timing is not None]
+    fetched = sum(timing.restored_bytes for timing, _ in drilled)
+    records = sum(each.rebuilt_records for _, partitions in drilled for each in partitions)
+    fetch_seconds = sum(timing.restore_seconds for timing, _ in drilled)
+    rebuild_seconds = sum(timing.rebuild_seconds for timing, _ in drilled)
+    return MeasuredRates(
+        measured_at=now,
+        download_bytes_per_second=(
+            fetched / fetch_seconds if fetched >= _LEAST_BYTES and fetch_seconds else None
+        ),
+        replay_records_per_second=(
+            records / rebuild_seconds if records >= _LEAST_RECORDS and rebuild_seconds else None
+        ),
+    )
 
 
 def rates_of(

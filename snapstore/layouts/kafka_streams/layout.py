@@ -7,6 +7,7 @@ from typing import ClassVar
 
 from snapstore.errors import StoreInUseError
 from snapstore.layouts.kafka_streams.checkpoint import Offsets, parse_checkpoint
+from snapstore.layouts.kafka_streams.content import content_rules
 from snapstore.layouts.kafka_streams.discover import applications_in, discover
 from snapstore.layouts.kafka_streams.families import (
     family_positions,
@@ -28,8 +29,9 @@ from snapstore.layouts.kafka_streams.noted import (
 )
 from snapstore.layouts.kafka_streams.notes import plan_notes
 from snapstore.layouts.kafka_streams.options import KafkaStreamsOptions
+from snapstore.layouts.kafka_streams.placing import place
 from snapstore.layouts.kafka_streams.remarks import remarks
-from snapstore.layouts.kafka_streams.replay import open_replay
+from snapstore.layouts.kafka_streams.replay import open_replay, require_replayable
 from snapstore.layouts.kafka_streams.target import (
     application_target,
     check_generation,
@@ -38,6 +40,8 @@ from snapstore.layouts.kafka_streams.target import (
 from snapstore.layouts.kafka_streams.task_facts import read_databases, read_tasks
 from snapstore.layouts.kafka_streams.tasks import read_task
 from snapstore.layouts.locks import held_locks, hold_lock
+from snapstore.model.changelog import PartitionState
+from snapstore.model.content import ContentRules
 from snapstore.model.identity import ChangelogPartition, StoreId
 from snapstore.model.snapshot import Description
 from snapstore.model.state_facts import OrphanLine, StoreFacts, TaskFacts
@@ -167,8 +171,19 @@ class KafkaStreamsLayout:
     ) -> Mapping[str, int | None]:
         return offsets_by_database(location.store, read_families(view), changelog, self._options)
 
+    def place(self, store: StoreId, task_dir: Path, generation: str | None) -> StoreLocation:
+        return place(store, task_dir, generation, self.name, self._options)
+
+    def require_replayable(self, store: StoreId, store_type: str) -> None:
+        require_replayable(store, store_type, self._options)
+
     def open_replay(self, writer: StoreWriter, subject: ReplaySubject) -> StoreReplay:
         return open_replay(writer, subject, self._options)
+
+    def content_rules(
+        self, location: StoreLocation, view: StoreView, state: PartitionState
+    ) -> ContentRules:
+        return content_rules(location, view, state, self._options)
 
     @contextmanager
     def hold(self, target: Path, description: Description) -> Iterator[None]:

@@ -10,11 +10,12 @@ from snapstore.layouts.kafka_streams.replay_keyvalue import KeyValueReplay
 from snapstore.layouts.kafka_streams.replay_segmented import SegmentedReplay
 from snapstore.layouts.kafka_streams.replay_versioned import VersionedStoreReplay
 from snapstore.layouts.kafka_streams.segments import find_rules
-from snapstore.layouts.kafka_streams.tasks import CUSTOM, IN_MEMORY, KEY_VALUE, SEGMENTED
+from snapstore.layouts.kafka_streams.tasks import IN_MEMORY, KEY_VALUE, SEGMENTED
 from snapstore.model.changelog import PartitionState
+from snapstore.model.identity import StoreId
 from snapstore.model.records import FAMILIES, StoreFormat, format_of
 from snapstore.model.versioned import VersionedOptions
-from snapstore.ports import ReplaySubject, StoreReplay, StoreWriter
+from snapstore.ports import ReplaySubject, StoreReplay, StoreView, StoreWriter
 
 _SAMPLE = 10_000
 _VERSIONED_LAG_MS = 24 * 3600 * 1000
@@ -28,30 +29,30 @@ def open_replay(
 ) -> StoreReplay:
     """Return what applies records to the store. Raises NotReplayableError."""
     location = subject.location
-    name, store_type = location.store.store, location.store_type
-    given = options.rules.get(name, StoreRules())
-    if store_type == CUSTOM:
+    require_replayable(location.store, location.store_type, options)
+    given = options.rules.get(location.store.store, StoreRules())
+    databases = Databases(writer, subject)
+    if location.store_type == SEGMENTED:
+        return _segmented(databases, given)
+    return _key_value(databases, given)
+
+
+def require_replayable(store: StoreId, store_type: str, options: KafkaStreamsOptions) -> None:
+    """Raise NotReplayableError for a store that cannot be replayed, whatever its files hold."""
+    name = store.store
+    if store_type not in (KEY_VALUE, SEGMENTED, IN_MEMORY):
         raise NotReplayableError(
-            f"{name} is a store of the application's own making: nobody else knows its files",
+            f"{name} is a store of the type {store_type}: nobody but the application knows how it "
+            "is written",
             hint="let the application replay",
-            store=str(location.store),
+            store=str(store),
         )
-    if location.store.task == GLOBAL and given.format is None:
+    if store.task == GLOBAL and options.rules.get(name, StoreRules()).format is None:
         raise NotReplayableError(
             f"{name} is a global store, which the application may fill by code of its own",
             hint=f"if it holds the topic as it is, configure stores.{name}.format",
-            store=str(location.store),
+            store=str(store),
         )
-    databases = Databases(writer, subject)
-    if store_type == SEGMENTED:
-        return _segmented(databases, given)
-    if store_type not in (KEY_VALUE, IN_MEMORY):
-        raise NotReplayableError(
-            f"{name} is a store of the type {store_type}, which snapstore cannot replay",
-            hint="let the application replay",
-            store=str(location.store),
-        )
-    return _key_value(databases, given)
 
 
 def _key_value(databases: Databases, given: StoreRules) -> StoreReplay:
@@ -70,16 +71,23 @@ def _key_value(databases: Databases, given: StoreRules) -> StoreReplay:
 
 
 def _segmented(databases: Databases, given: StoreRules) -> SegmentedReplay:
-    subject, writer = databases.subject, databases.writer
+    subject = databases.subject
     form, families = _format(databases, given)
+    view = _shown_by(databases)
     samples = {
         segment_start(database): [
-            key for key, _ in islice(writer.scan(database, FAMILIES[form]), _SAMPLE)
+            key for key, _ in islice(view.scan(database, FAMILIES[form]), _SAMPLE)
         ]
-        for database in databases.names
+        for database in view.databases
     }
     rules = find_rules(subject.location.store.store, given, subject.state, samples)
     return SegmentedReplay(databases, form, families, rules)
+
+
+def _shown_by(databases: Databases) -> StoreView:
+    """The files that show how the store is written: its own, or those of another copy."""
+    template = databases.subject.template
+    return databases.writer if databases.names or template is None else template
 
 
 def segment_start(database: str) -> int:
@@ -92,9 +100,9 @@ def _format(databases: Databases, given: StoreRules) -> tuple[StoreFormat, tuple
 
     Raises NotReplayableError when nothing tells, or the files contradict what was configured.
     """
-    subject, writer = databases.subject, databases.writer
+    subject, view = databases.subject, _shown_by(databases)
     configured: StoreFormat | None = "plain" if given.format == "versioned" else given.format
-    seen = {writer.families(database) for database in databases.names}
+    seen = {view.families(database) for database in view.databases}
     forms = {format_of(frozenset(families)) for families in seen}
     if len(forms) > 1 or (forms and configured is not None and forms != {configured}):
         raise _ask_for_format(subject, f"its files are {' and '.join(sorted(forms))}")
