@@ -1,0 +1,173 @@
+"""The command line of the benchmark."""
+
+import argparse
+import shutil
+import sys
+from collections.abc import Callable
+from datetime import UTC, datetime
+from pathlib import Path
+
+import msgspec
+
+from benchmarks.again import measure_changed, measure_unchanged
+from benchmarks.capture import measure_capture
+from benchmarks.contenders import FLAGS
+from benchmarks.lab import Lab, Sizes
+from benchmarks.local import measure_local, measure_startup
+from benchmarks.memory import measure_simulated, peak_row
+from benchmarks.rows import Row, Table, rows_as_markdown, table_as_markdown
+from benchmarks.streams import measure_lost_disk, measure_replay
+from benchmarks.tools import PROJECT, Tools, find_tools, machine
+from benchmarks.transfer import measure_transfer
+
+Suite = Callable[[Lab], tuple[list[Row], list[Table]]]
+
+SUITES: dict[str, Suite] = {
+    "startup": measure_startup,
+    "unchanged": measure_unchanged,
+    "changed": measure_changed,
+    "transfer": measure_transfer,
+    "local": measure_local,
+    "capture": measure_capture,
+    "simulated": measure_simulated,
+    "lost-disk": measure_lost_disk,
+    "replay": measure_replay,
+}
+
+QUICK = Sizes(
+    large_files=16,
+    large_bytes=4 << 20,
+    small_files=20,
+    many_files=100,
+    local_bytes=128 << 20,
+    simulated_bytes=2 << 30,
+    live_files=500,
+    lost_disk_records=20_000,
+    replay_records=50_000,
+)
+
+
+class Measured(msgspec.Struct, frozen=True, kw_only=True):
+    """What one part of the work gave; kept in a file, so that parts can be measured apart."""
+
+    rows: list[Row]
+    tables: list[Table]
+
+
+def main() -> None:
+    """Measure, print the result, and write it to a file where one is named."""
+    options = _options()
+    sizes = _sized(QUICK if options.quick else Sizes(), options.gigabytes)
+    work = options.work.resolve()
+    work.mkdir(parents=True, exist_ok=True)
+    lab = Lab(
+        work=work,
+        server_dir=(options.server_dir or work / "server").resolve(),
+        tools=find_tools(work),
+        sizes=sizes,
+        turns=options.turns,
+    )
+    results = work / "results"
+    if not options.keep:
+        shutil.rmtree(results, ignore_errors=True)
+    results.mkdir(exist_ok=True)
+    for name in options.only or SUITES:
+        print(f"measuring: {name}", file=sys.stderr, flush=True)
+        rows, tables = SUITES[name](lab)
+        (results / name).write_bytes(msgspec.json.encode(Measured(rows=rows, tables=tables)))
+        print(rows_as_markdown(rows), file=sys.stderr, flush=True)
+    measured = [
+        msgspec.json.decode((results / name).read_bytes(), type=Measured)
+        for name in SUITES
+        if (results / name).exists()
+    ]
+    rows = [row for each in measured for row in each.rows]
+    tables = [table for each in measured for table in each.tables]
+    peak = peak_row(tables)
+    if peak is not None:
+        rows.append(peak)
+    text = _report(lab, rows, tables)
+    print(text)
+    output = options.output
+    if output is None and not (options.quick or options.only):
+        output = PROJECT / "benchmarks" / "RESULTS.md"
+    if output is not None:
+        output.write_text(text)
+
+
+def _options() -> argparse.Namespace:
+    parser = argparse.ArgumentParser(prog="python -m benchmarks", description=__doc__)
+    parser.add_argument("--only", nargs="+", choices=SUITES, help="these alone")
+    parser.add_argument(
+        "--keep", action="store_true", help="report what earlier runs in --work measured, too"
+    )
+    parser.add_argument("--turns", type=int, default=5, help="runs of each contender")
+    parser.add_argument("--quick", action="store_true", help="little work: to try it out")
+    parser.add_argument("--gigabytes", type=float, help="size of the first snapshot")
+    parser.add_argument(
+        "--work", type=Path, default=PROJECT / ".cache" / "benchmarks", help="for all files"
+    )
+    parser.add_argument("--server-dir", type=Path, help="for the S3 server's files")
+    parser.add_argument(
+        "--output",
+        type=Path,
+        help="a file for the result [default: RESULTS.md here, when all is measured in full]",
+    )
+    return parser.parse_args()
+
+
+def _sized(sizes: Sizes, gigabytes: float | None) -> Sizes:
+    if gigabytes is None:
+        return sizes
+    return msgspec.structs.replace(
+        sizes,
+        large_bytes=int(gigabytes * 1e9 / sizes.large_files),
+        local_bytes=int(gigabytes * 1e9),
+    )
+
+
+def _report(lab: Lab, rows: list[Row], tables: list[Table]) -> str:
+    parts = [
+        "# What was measured",
+        "",
+        f"{datetime.now(UTC):%Y-%m-%d}, {machine()}. {lab.turns} turns, taken alternately; "
+        "ratios are those of medians.",
+        f"Files: {_kind(lab.work)}; those of the S3 server (SeaweedFS): {_kind(lab.server_dir)}. "
+        "Plain HTTP on the loopback interface, file cache warm.",
+        "",
+        rows_as_markdown(rows),
+        "",
+        "## Programs",
+        "",
+        *_programs(lab.tools),
+        "",
+        "## Figures",
+        "",
+        "\n\n".join(table_as_markdown(table) for table in tables),
+        "",
+    ]
+    return "\n".join(parts)
+
+
+def _programs(tools: Tools) -> list[str]:
+    lines = ["| | version | flags |", "|---|---|---|"]
+    for name, version in tools.versions.items():
+        lines.append(f"| {name} | {version} | {FLAGS.get(name, '')} |")
+    lines += [f"| {name} | missing: {why} | |" for name, why in tools.missing.items()]
+    return lines
+
+
+def _kind(folder: Path) -> str:
+    """Return the type of the file system that a folder is, or will be, on."""
+    while not folder.exists():
+        folder = folder.parent
+    best, kind = "", "unknown"
+    for line in Path("/proc/mounts").read_text().splitlines():
+        _, mount, found, *_ = line.split()
+        if folder.is_relative_to(mount) and len(mount) > len(best):
+            best, kind = mount, found
+    return kind
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,78 @@
+"""Runs that find most of their work done: nothing changed, and three tables changed."""
+
+import shutil
+from pathlib import Path
+
+from benchmarks.contenders import OURS, Contender, contenders
+from benchmarks.lab import Lab
+from benchmarks.measure import Turn, alternate
+from benchmarks.rows import Row, Table, ratio_rows
+from benchmarks.stores import TASKS, make_application, require_restored, rewrite_a_table, size_of
+
+_UNCHANGED = "nothing changed, full CLI"
+_CHANGED = "3 of 64 tables changed, full CLI"
+_ALWAYS = "snapstore, a new snapshot all the same"
+
+
+def measure_unchanged(lab: Lab) -> tuple[list[Row], list[Table]]:
+    """Snapstore runs twice: with --skip-unchanged, and so that it publishes a snapshot."""
+    source = lab.folder("many")
+    make_application(source, [lab.sizes.many_bytes] * lab.sizes.many_files, tasks=1)
+    files, _ = size_of(source)
+    with lab.server() as env:
+        taking = {each.name: each for each in contenders(lab, env, "many")}
+        for each in taking.values():
+            each.store(source)
+            each.store(source)
+        turns = {name: _storing(each, source) for name, each in taking.items()}
+        turns[OURS] = lambda _: taking[OURS].store(source, "--skip-unchanged")
+        turns[_ALWAYS] = lambda _: taking[OURS].store(source)
+        costs = alternate(turns, lab.turns)
+        target = lab.folder("restored")
+        taking[OURS].restore(target)
+        require_restored(source, target)
+        shutil.rmtree(target)
+    shutil.rmtree(source)
+    rows = ratio_rows(
+        _UNCHANGED,
+        costs,
+        OURS,
+        [("aws s3 sync", "wall", 0.4), ("restic", "wall", 0.35), ("s5cmd", "wall", 1.5)],
+        lab.tools.missing,
+    )
+    return rows, [Table(title=f"Nothing changed: {files} files", costs=costs)]
+
+
+def _storing(contender: Contender, source: Path) -> Turn:
+    return lambda _: contender.store(source)
+
+
+def measure_changed(lab: Lab) -> tuple[list[Row], list[Table]]:
+    """Between the rounds three tables are compacted anew; every contender sees the same change."""
+    source = lab.folder("changing")
+    tables = lab.sizes.large_files // TASKS
+    make_application(source, [lab.sizes.large_bytes] * tables)
+    with lab.server() as env:
+        taking = {each.name: each for each in contenders(lab, env, "changing")}
+        for each in taking.values():
+            each.store(source)
+
+        def change(number: int) -> None:
+            for task in range(3):
+                rewrite_a_table(source, task, number % tables, number)
+
+        turns = {name: _storing(each, source) for name, each in taking.items()}
+        costs = alternate(turns, lab.turns, before_round=change)
+        target = lab.folder("restored")
+        taking[OURS].restore(target)
+        require_restored(source, target)
+        shutil.rmtree(target)
+    shutil.rmtree(source)
+    rows = ratio_rows(
+        _CHANGED,
+        costs,
+        OURS,
+        [("aws s3 sync", "wall", 0.6), ("s5cmd", "wall", 0.9)],
+        lab.tools.missing,
+    )
+    return rows, [Table(title="Three tables of 64 changed", costs=costs)]

@@ -1,0 +1,82 @@
+"""Run programs and keep what they cost."""
+
+import os
+import statistics
+import subprocess
+import time
+from collections.abc import Callable, Mapping, Sequence
+from pathlib import Path
+
+import msgspec
+
+_LAST_LINES = 20
+
+
+class Cost(msgspec.Struct, frozen=True):
+    """What one run of a program took: seconds on the wall and of the processor, and memory.
+
+    The processor's seconds are those of the program and of the children that it waited for.
+    """
+
+    wall_s: float
+    cpu_s: float
+    peak_bytes: int
+
+
+class FailedRunError(Exception):
+    """A program that is measured ended with an error."""
+
+
+def run(
+    command: Sequence[str | Path],
+    *,
+    env: Mapping[str, str],
+    log: Path,
+    cwd: Path | None = None,
+    codes: tuple[int, ...] = (0,),
+) -> Cost:
+    """Run a program to its end; raises FailedRunError with its last lines unless ``codes`` fit."""
+    words = [str(word) for word in command]
+    with log.open("wb") as output:
+        began = time.perf_counter()
+        process = subprocess.Popen(
+            words, env=dict(env), cwd=cwd, stdin=subprocess.DEVNULL, stdout=output, stderr=output
+        )
+        _, status, usage = os.wait4(process.pid, 0)
+        wall_s = time.perf_counter() - began
+    process.returncode = os.waitstatus_to_exitcode(status)
+    if process.returncode not in codes:
+        lines = log.read_text(errors="replace").splitlines()[-_LAST_LINES:]
+        raise FailedRunError(f"{' '.join(words)}: {process.returncode}\n" + "\n".join(lines))
+    return Cost(wall_s, usage.ru_utime + usage.ru_stime, usage.ru_maxrss * 1024)
+
+
+Turn = Callable[[int], Cost]
+"""Runs one contender once; told the number of the turn."""
+
+
+def alternate(
+    contenders: Mapping[str, Turn],
+    turns: int,
+    *,
+    before_round: Callable[[int], None] | None = None,
+) -> dict[str, list[Cost]]:
+    """Let every contender run once, then again, ``turns`` times; the first goes last next time."""
+    costs: dict[str, list[Cost]] = {name: [] for name in contenders}
+    names = list(contenders)
+    for number in range(turns):
+        if before_round is not None:
+            before_round(number)
+        for name in names[number % len(names) :] + names[: number % len(names)]:
+            os.sync()
+            costs[name].append(contenders[name](number))
+    return costs
+
+
+def median(costs: Sequence[Cost]) -> Cost:
+    """Return the median of each figure; of the memory the peak of all runs."""
+    return Cost(
+        statistics.median(cost.wall_s for cost in costs),
+        statistics.median(cost.cpu_s for cost in costs),
+        max(cost.peak_bytes for cost in costs),
+    )
