@@ -88,7 +88,8 @@ def narrowed(planned: PlannedReplay, position: ChangelogPosition) -> PlannedRepl
     What was applied in between was confirmed before it was. Raises RefusedError when the store is
     beyond the end of the plan.
     """
-    start = position.resume_offset
+    # Offset 0 is also noted where nothing was applied (KAFKA-8755).
+    start = 0 if position.applied_offset == 0 else position.resume_offset
     if start <= planned.plan.start:
         return planned
     if start > planned.stop:

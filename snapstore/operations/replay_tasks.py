@@ -15,6 +15,7 @@ import msgspec
 from snapstore.errors import (
     PartialFailureError,
     SnapstoreError,
+    UnavailableError,
 )
 from snapstore.model.report import Noted, StoreFinished
 from snapstore.model.snapshot import Description, Position
@@ -178,9 +179,12 @@ def _replay_task(
     ports.reached("task copied")
     try:
         done = [_replay_store(task_dir, staged, store, ports, files) for store in stores]
+    except UnavailableError:
+        raise
     except SnapstoreError:
         # What was left there may be the reason: the next run begins with a new copy.
         clear_marker(task_dir)
+        clear_work(task_dir)
         raise
     settle(staged, files)
     known = lineage.recall(task_dir)

@@ -9,7 +9,7 @@ from collections.abc import Sequence
 
 import msgspec
 
-from snapstore.errors import SnapstoreError
+from snapstore.errors import SnapstoreError, UnavailableError
 from snapstore.model.identity import ChangelogPartition
 from snapstore.model.report import Noted
 from snapstore.model.snapshot import Description, Position
@@ -71,10 +71,15 @@ class StagedReplay:
         clear_marker(plan.task_dir)
 
     def run(self, plan: TaskPlan, files: FileWriter) -> tuple[ReplayedStore, ...]:
-        """Replay every store of a staged task. Unless it was killed, an error clears the marker."""
+        """Replay every store of a staged task; the next run goes on after what trying again cures.
+
+        Any other error clears the marker.
+        """
         set_marker(plan.task_dir, _mark(plan), files)
         try:
             return tuple(self._run_store(plan, store, files) for store in plan.stores)
+        except UnavailableError:
+            raise
         except SnapstoreError:
             self.forget(plan)
             raise

@@ -8,6 +8,7 @@ import pytest
 
 from snapstore import client
 from snapstore.errors import (
+    ChangelogTruncatedError,
     ConfigError,
     RefusedError,
     TombstoneHorizonError,
@@ -19,8 +20,9 @@ from snapstore.operations.replay_plan import ReplayGoal
 from snapstore.testing.changelog_contract import Written, numbered
 from tests.support.broker import Broker
 from tests.support.crash import kill_at
-from tests.support.logged_store import LoggedStore
+from tests.support.logged_store import TASK, LoggedStore
 from tests.support.restore_lab import tree
+from tests.support.streams_store import Pairs, make_key_value
 
 DAY = timedelta(days=1)
 
@@ -89,6 +91,34 @@ def test_a_tail_of_markers_alone_ends_and_is_noted(logged: LoggedStore) -> None:
     assert (logged.rows(), logged.applied()) == (logged.logged(), 11)
 
 
+def test_offset_0_is_read_again_since_it_is_also_noted_where_nothing_was_applied(
+    logged: LoggedStore,
+) -> None:
+    logged.write(numbered(3))
+    pairs = Pairs(pairs={}, applied_offset=0)
+    make_key_value(logged.state_dir, TASK, logged.name, pairs)
+    with logged.open() as store:
+        assert not store.snapshot(logged.state_dir).failed
+    restore(logged)
+    assert (logged.rows(), logged.applied()) == (logged.logged(), 2)
+
+
+def test_an_empty_log_that_does_not_begin_at_0_is_no_gap(logged: LoggedStore) -> None:
+    logged.log.configure(
+        "TOPIC", logged.changelog.topic, {"cleanup.policy": "compact,delete", "retention.ms": "-1"}
+    )
+    logged.write(numbered(50))
+    logged.save(49)
+    logged.save(30)
+    logged.log.cut_start(logged.changelog, 50)
+    with logged.open() as store:
+        (newest, older) = store.list(application="orders").snapshots
+        store.restore([newest.id], target=logged.target, replay=ReplayGoal())
+        assert logged.applied() == 49
+        with pytest.raises(ChangelogTruncatedError, match="31 to 49"):
+            store.restore([older.id], target=logged.target, replay=ReplayGoal(), replace=True)
+
+
 def test_a_replay_stops_where_it_is_told_and_goes_on_from_there(logged: LoggedStore) -> None:
     logged.write(numbered(10))
     logged.save(9)
@@ -109,9 +139,12 @@ def test_a_replay_to_a_time_takes_an_older_snapshot_where_the_newest_is_beyond(
     logged: LoggedStore,
 ) -> None:
     hour_ms = 3_600_000
-    logged.write([Written(b"a%d" % n, b"v", n * hour_ms) for n in range(10)])
+    hourly = [Written(b"a%d" % n, b"v", n * hour_ms) for n in range(10)]
+    logged.write(hourly[:5])
     logged.save(4)
+    logged.write(hourly[5:9])
     logged.save(8)
+    logged.write(hourly[9:])
     goal = ReplayGoal(to_time=datetime.fromtimestamp(7 * 3600, UTC))
     events = restore(logged, goal)
     assert (logged.rows(), logged.applied()) == (logged.logged(7), 6)
@@ -160,9 +193,11 @@ def test_a_directory_that_nobody_restored_here_is_replayed_only_if_that_is_allow
     logged.write(numbered(20))
     logged.keep(9)
     logged.target = logged.state_dir
+    (logged.target / "orders" / ".lock").touch()
     before = tree(logged.target)
-    with pytest.raises(UncheckedChangelogError, match="allow-unchecked-changelog"):
+    with pytest.raises(UncheckedChangelogError) as caught:
         replay(logged)
+    assert "--allow-unchecked-changelog" in str(caught.value.hint)
     assert tree(logged.target) == before
     replay(logged, allow_unchecked_changelog=True)
     assert (logged.rows(), logged.applied()) == (logged.logged(), 19)
@@ -182,9 +217,11 @@ def test_past_the_horizon_a_tail_is_replayed_only_if_it_has_no_gap(logged: Logge
     before = tree(logged.target)
     with pytest.raises(TombstoneHorizonError, match="may have been compacted away"):
         replay(logged)
+    assert tree(logged.target) == before
     with pytest.raises(TombstoneHorizonError):
         restore(logged, replace=True)
-    assert tree(logged.target) == before
+    kept = {name: each for name, each in tree(logged.target).items() if ".snapstore" not in name}
+    assert kept == before
     replay(logged, allow_missed_tombstones=True)
     assert (logged.rows(), logged.applied()) == (logged.logged(), 21)
 

@@ -110,3 +110,15 @@ def restore_and_replay(reached: Callable[[str], None], *, settings: str, target:
     config = load_config(env=msgspec.json.decode(settings, type=dict[str, str]))
     with client.open(config=config) as store:
         store.restore(target=Path(target), replay=ReplayGoal(), listener=heard, replace=True)
+
+
+def snapshot_from_changelog(reached: Callable[[str], None], *, settings: str) -> None:
+    """What a child process does that is to be killed."""
+
+    def heard(event: Event) -> None:
+        if isinstance(event, Advanced) and event.stage == "replay":
+            reached("records applied")
+
+    config = load_config(env=msgspec.json.decode(settings, type=dict[str, str]))
+    with client.open(config=config) as store:
+        store.snapshot(capture="changelog", listener=heard)
