@@ -19,7 +19,10 @@ if TYPE_CHECKING:
     from snapstore.client import Snapstore as Snapstore
     from snapstore.client import create as create
     from snapstore.client import discover as discover
+    from snapstore.client import fsck as fsck
+    from snapstore.client import mend as mend
     from snapstore.client import open as open  # noqa: A004
+    from snapstore.client import prepare as prepare
     from snapstore.config import Config as Config
     from snapstore.config import load_config as load_config
     from snapstore.errors import CaptureError as CaptureError
@@ -45,7 +48,16 @@ if TYPE_CHECKING:
     from snapstore.ports import StoreBackend as StoreBackend
 
 _HOMES = {
-    "snapstore.client": ("ShownSnapshot", "Snapstore", "create", "discover", "open"),
+    "snapstore.client": (
+        "ShownSnapshot",
+        "Snapstore",
+        "create",
+        "discover",
+        "fsck",
+        "mend",
+        "open",
+        "prepare",
+    ),
     "snapstore.config": ("Config", "load_config"),
     "snapstore.errors": (
         "CaptureError",
@@ -98,8 +110,11 @@ __all__ = [
     "__version__",
     "create",
     "discover",
+    "fsck",
     "load_config",
+    "mend",
     "open",
+    "prepare",
 ]
 
 

@@ -34,8 +34,11 @@ PROMISED = [
     "__version__",
     "create",
     "discover",
+    "fsck",
     "load_config",
+    "mend",
     "open",
+    "prepare",
 ]
 
 
