@@ -1,8 +1,9 @@
 """The verbs that tell what the snapshots are worth: status and drill."""
 
 import builtins
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping
 from datetime import timedelta
+from functools import partial
 from pathlib import Path
 
 import msgspec
@@ -17,7 +18,6 @@ from snapstore.client.requests import requests_for_refs, requests_for_stores
 from snapstore.client.upkeep import UpkeepVerbs
 from snapstore.errors import (
     ConfigError,
-    IntegrityError,
     SnapshotNotFoundError,
     StoreNotFoundError,
 )
@@ -25,9 +25,10 @@ from snapstore.model.freshness import FreshnessReport, Thresholds
 from snapstore.model.identity import StoreId
 from snapstore.model.listing import ListedSnapshot
 from snapstore.model.report import Event, Noted
-from snapstore.operations.drill import DrillOptions, DrillPorts, drill
+from snapstore.operations.drill import drill
 from snapstore.operations.drill_rates import measured, rates_of, read_rates, write_rates
 from snapstore.operations.drill_report import DrillReport
+from snapstore.operations.drill_store import DrillOptions, DrillPorts
 from snapstore.operations.restore_choice import Request
 from snapstore.operations.status import StatusOptions, status
 from snapstore.ports import Listener
@@ -117,7 +118,7 @@ class ProofVerbs(UpkeepVerbs):
                 requests,
                 DrillPorts(
                     repository=self.repository,
-                    layout=configured_layout(self.config, self.registry, self._layout(requests)),
+                    layouts=partial(configured_layout, self.config, self.registry),
                     backends=ConfiguredBackends(self.config, self.registry),
                     changelog=changelog,
                     clock=self.clock,
@@ -156,13 +157,6 @@ class ProofVerbs(UpkeepVerbs):
         if not requests:
             raise _no_snapshot(application, task, store)
         return requests
-
-    def _layout(self, requests: Sequence[Request]) -> str | None:
-        """Return the layout that the snapshots were found by; None when an entry is damaged."""
-        try:
-            return self.load(requests[0].candidates[0]).description.layout
-        except IntegrityError:
-            return None
 
     def _known_stores(
         self,

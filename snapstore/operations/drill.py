@@ -7,10 +7,7 @@ same. Nothing else is written anywhere.
 
 import random
 import time
-from collections.abc import Collection, Mapping, Sequence
-from pathlib import Path
-from tempfile import TemporaryDirectory
-from typing import cast
+from collections.abc import Sequence
 
 import msgspec
 
@@ -19,75 +16,22 @@ from snapstore.errors import (
     ConfigError,
     IntegrityError,
     NotReplayableError,
+    PluginError,
     RefusedError,
     SnapshotNotFoundError,
     SnapstoreError,
     SourceDamagedError,
     UnavailableError,
 )
-from snapstore.model.content import ContentRules
 from snapstore.model.identity import StoreId
-from snapstore.model.report import Event, Noted, StoreFinished
+from snapstore.model.report import StoreFinished
 from snapstore.model.resume import Overrides
-from snapstore.model.snapshot import Description
-from snapstore.operations.drill_compare import Scope, compare
-from snapstore.operations.drill_judge import RestoredCopy, judged, location_of
-from snapstore.operations.drill_report import (
-    DrilledStore,
-    DrillReport,
-    Outcome,
-)
-from snapstore.operations.rebuild import Rebuilt, logged_keys, rebuild
-from snapstore.operations.replay import (
-    ReplayPorts,
-    plan_replays,
-    replay_store,
-    require_replayable,
-)
-from snapstore.operations.replay_plan import ReplayGoal
-from snapstore.operations.restore import RestoreOptions, RestorePorts, restore
+from snapstore.operations.drill_report import DrilledStore, DrillReport, Outcome
+from snapstore.operations.drill_store import DrillOptions, DrillPorts, StoreDrill
 from snapstore.operations.restore_check import checking
 from snapstore.operations.restore_choice import Chooser, Request
 from snapstore.operations.restore_plan import Wanted
-from snapstore.operations.restore_replay import from_own_offsets
-from snapstore.ports import (
-    Changelog,
-    Clock,
-    ContentLayout,
-    Layout,
-    Listener,
-    StoreBackend,
-    StoreView,
-)
-from snapstore.repository import Repository
-from snapstore.repository.catalog import listed_of
-
-
-class DrillPorts(msgspec.Struct, frozen=True, kw_only=True):
-    """What a drill works with. ``backends`` are by name."""
-
-    repository: Repository
-    layout: Layout
-    backends: Mapping[str, StoreBackend]
-    changelog: Changelog
-    clock: Clock
-    listener: Listener
-
-
-class DrillOptions(msgspec.Struct, frozen=True, kw_only=True):
-    """How a drill is done.
-
-    ``sample`` stores are drawn with ``seed``; None: all. Each needs room for itself twice below
-    ``scratch`` (None: the system's), one after the other. ``shown`` is how many differing keys are
-    told.
-    """
-
-    sample: int | None = None
-    seed: int = 0
-    scratch: Path | None = None
-    shown: int = 10
-    parallel: int = 8
-    limit_bytes_per_second: int | None = None
+from snapstore.ports import Layout
 
 
 def drill(requests: Sequence[Request], ports: DrillPorts, options: DrillOptions) -> DrillReport:
@@ -126,16 +70,8 @@ class _Run:
     def __init__(self, ports: DrillPorts, options: DrillOptions) -> None:
         self._ports = ports
         self._options = options
-        overrides = Overrides()
-        self._check = checking(ports.changelog, ports.clock, overrides)
-        self._replay_ports = ReplayPorts(
-            changelog=ports.changelog,
-            layout=ports.layout,
-            backends=ports.backends,
-            overrides=overrides,
-            clock=ports.clock,
-            listener=ports.listener,
-        )
+        self._check = checking(ports.changelog, ports.clock, Overrides())
+        self._layouts: dict[str, Layout] = {}
         self._chooser = Chooser(
             ports.repository,
             check=self._check,
@@ -177,90 +113,12 @@ class _Run:
         )
 
     def _proved(self, wanted: Wanted, drilled: DrilledStore) -> DrilledStore:
-        description = wanted.snapshot.description
-        if not description.positions:
-            return msgspec.structs.replace(
-                drilled, reason="it has no changelog that it could be rebuilt from"
-            )
-        require_replayable(description, self._replay_ports)
-        with TemporaryDirectory(prefix="snapstore-drill-", dir=self._options.scratch) as scratch:
-            copy = self._restored(wanted, Path(scratch) / "restored")
-            view_of = self._ports.backends[description.backend].open_view
-            location = msgspec.structs.replace(
-                copy.location, task_dir=Path(scratch) / "rebuilt" / "task"
-            )
-            stops = [(each.plan.changelog, each.stop) for each in copy.planned]
-            with view_of(copy.location.task_dir, description.root) as restored:
-                began = time.monotonic()
-                built = rebuild(location, stops, self._replay_ports, template=restored)
-                rebuild_seconds = time.monotonic() - began
-                scope = self._scope(description, restored, copy, built)
-                with view_of(location.task_dir, description.root) as rebuilt:
-                    comparison = compare(restored, rebuilt, scope)
-        return judged(drilled, copy, built, rebuild_seconds, comparison)
-
-    def _restored(self, wanted: Wanted, target: Path) -> RestoredCopy:
-        """Restore exactly that snapshot, and replay what follows it."""
-        target.mkdir()
-        description = wanted.snapshot.description
-        listed = listed_of(wanted.snapshot)
-        began = time.monotonic()
-        report = restore(
-            [Request(candidates=(listed,), latest=False)],
-            target,
-            RestorePorts(
-                repository=self._ports.repository,
-                layout=self._ports.layout,
-                backends=self._ports.backends,
-                check=self._check,
-                clock=self._ports.clock,
-                listener=self._heard,
-            ),
-            RestoreOptions(
-                application_replays=False,
-                parallel=self._options.parallel,
-                limit_bytes_per_second=self._options.limit_bytes_per_second,
-            ),
-        )
-        restore_seconds = time.monotonic() - began
-        (restored,) = report.stores
-        location = location_of(wanted, restored.task_dir)
-        planned = tuple(
-            from_own_offsets(location, each, self._replay_ports)
-            for each in plan_replays(description.positions, self._replay_ports, ReplayGoal())
-        )
-        return RestoredCopy(
-            location=location,
-            positions=tuple(each.position for each in description.positions),
-            restored=restored,
-            restore_seconds=restore_seconds,
-            planned=planned,
-            replayed=replay_store(location, planned, self._replay_ports),
-        )
-
-    def _heard(self, event: Event) -> None:
-        """Pass on how the restore goes, not its advice: nobody starts on a scratch folder."""
-        if not isinstance(event, Noted | StoreFinished):
-            self._ports.listener(event)
-
-    def _scope(
-        self, description: Description, view: StoreView, copy: RestoredCopy, built: Rebuilt
-    ) -> Scope:
-        rules = ContentRules()
-        if hasattr(self._ports.layout, "content_rules"):
-            layout = cast("ContentLayout", self._ports.layout)
-            rules = layout.content_rules(copy.location, view, built.states[0])
-        exact = description.source != "running" and built.complete
-
-        def still_logged(keys: Collection[bytes]) -> Collection[bytes]:
-            return logged_keys(self._ports.changelog, built.replayed, keys)
-
-        return Scope(
-            rules=rules,
-            latest_only=rules.latest_prefix is not None and not exact,
-            still_logged=still_logged if built.start_is_gone else None,
-            shown=self._options.shown,
-        )
+        if not wanted.snapshot.description.positions:
+            reason = "it has no changelog that it could be rebuilt from"
+            return msgspec.structs.replace(drilled, reason=reason)
+        name = wanted.snapshot.description.layout
+        layout = self._layouts.setdefault(name, self._ports.layouts(name))
+        return StoreDrill(wanted, layout, self._ports, self._options).prove(drilled)
 
 
 def outcome_of(error: SnapstoreError) -> Outcome:
@@ -268,7 +126,7 @@ def outcome_of(error: SnapstoreError) -> Outcome:
     match error:
         case IntegrityError() | SourceDamagedError():
             return "damaged"
-        case NotReplayableError():
+        case NotReplayableError() | PluginError():
             return "skipped"
         case UnavailableError() | CaptureError() | SnapshotNotFoundError():
             return "unavailable"

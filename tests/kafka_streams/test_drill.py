@@ -1,7 +1,10 @@
 """Drills of a real application's snapshots: sound ones, a damaged one, and one that lies."""
 
 import hashlib
+import os
 import shutil
+import subprocess
+import sys
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
@@ -33,6 +36,7 @@ STORES = (
     "join-left-shared-join-store",
     "join-outer-other-join-store",
     "join-this-join-store",
+    "mem",
     "plain",
     "session",
     "table",
@@ -104,7 +108,10 @@ def story(
         snapstore = Command(
             folder / "home",
             str(folder / "repository"),
-            sections={"kafka": {"bootstrap": broker.bootstrap}},
+            sections={
+                "kafka": {"bootstrap": broker.bootstrap},
+                "stores": {"mem": {"in_memory": True}},
+            },
         )
         snapstore("init")
         snapstore("snapshot", "--state-dir", app.state_dir, expect=(0, 3))
@@ -149,6 +156,28 @@ def test_what_a_snapshot_and_the_tail_bring_back_is_what_the_changelog_holds(
     suite = ElementTree.parse(junit).getroot()
     assert (suite.get("failures"), suite.get("errors"), suite.get("skipped")) == ("0", "0", "1")
     assert suite.get("tests") == str(len(items))
+
+
+def test_the_example_of_a_nightly_drill_runs(story: Story, tmp_path: Path) -> None:
+    script = Path(__file__).parents[2] / "examples/drill/kafka_drill.sh"
+    junit = tmp_path / "drill.xml"
+    tools = os.pathsep.join([str(Path(sys.executable).parent), os.environ["PATH"]])
+    done = subprocess.run(
+        [script, story.app.application, "2", junit],
+        env={
+            "PATH": tools,
+            "HOME": str(tmp_path),
+            "SNAPSTORE_REPOSITORY": story.snapstore.repository,
+            "SNAPSTORE_KAFKA_BOOTSTRAP": story.app.bootstrap,
+        },
+        capture_output=True,
+        text=True,
+        check=False,
+        timeout=120,
+    )
+    assert done.returncode == 0, done.stdout + done.stderr
+    assert "2 stores of" in done.stdout
+    assert ElementTree.parse(junit).getroot().get("tests") == "2"
 
 
 def test_a_sample_is_drawn_by_its_seed(story: Story) -> None:

@@ -17,7 +17,10 @@ from snapstore.layouts.quix.names import (
 from snapstore.layouts.quix.offsets import plan_notes, read_offset, require_offset
 from snapstore.layouts.quix.options import QuixOptions
 from snapstore.layouts.quix.replay import QuixReplay
+from snapstore.model.changelog import PartitionState
+from snapstore.model.content import ContentRules
 from snapstore.model.identity import ChangelogPartition, StoreId
+from snapstore.model.quix_records import LOCAL_FAMILIES
 from snapstore.model.snapshot import Description
 from snapstore.model.store import ChangelogPosition, StoreLocation
 from snapstore.ports import (
@@ -135,3 +138,12 @@ class QuixLayout:
 
     def open_replay(self, writer: StoreWriter, subject: ReplaySubject) -> StoreReplay:
         return QuixReplay(writer, subject)
+
+    def content_rules(
+        self,
+        location: StoreLocation,  # noqa: ARG002
+        view: StoreView,  # noqa: ARG002
+        state: PartitionState,  # noqa: ARG002
+    ) -> ContentRules:
+        """Leave out what is of one host only: it is not in the changelog."""
+        return ContentRules(left_out=LOCAL_FAMILIES)
