@@ -3,6 +3,7 @@
 import hashlib
 import threading
 from collections.abc import Iterator, Mapping
+from itertools import islice
 
 import msgspec
 
@@ -10,6 +11,9 @@ from snapstore.errors import BlobCorruptError, BlobMissingError, ConfigError, Ob
 from snapstore.model.store import ByteSource
 from snapstore.ports import ObjectStorage
 from snapstore.repository import keys
+
+_FEW = 8
+_MANY = 20_000
 
 
 class StoredBlob(msgspec.Struct, frozen=True):
@@ -38,6 +42,8 @@ class BlobWriter:
         self._condemned = condemned
         self._names: dict[str, str] = {}
         self._listed: dict[str, dict[str, int]] = {}
+        self._list_all_first = True
+        self._gone: set[str] = set()
         self._guards: dict[str, threading.Lock] = {}
         self._lock = threading.Lock()
 
@@ -55,7 +61,9 @@ class BlobWriter:
             name = self._names.get(sha256)
             if name is not None:
                 return StoredBlob(name, new=False)
-            stored = self._reused(known.get(sha256), source.size) or self._put(source, sha256)
+            many = len(known) > _FEW
+            reused = self._reused(known.get(sha256), source.size, many=many)
+            stored = reused or self._put(source, sha256)
             self._names[sha256] = stored.name
         return stored
 
@@ -65,18 +73,40 @@ class BlobWriter:
             return True
         with self._lock:
             self._names.pop(name[:64], None)
-            self._listed.pop(keys.blob(name).removesuffix(name), None)
+            self._gone.add(name)
         return False
 
-    def _reused(self, name: str | None, size: int) -> StoredBlob | None:
-        if name is None or name in self._condemned:
+    def _reused(self, name: str | None, size: int, *, many: bool) -> StoredBlob | None:
+        if name is None or name in self._condemned or name in self._gone:
             return None
+        if many:
+            self._list_all()
         there = self._sizes_beside(name).get(name) == size
         return StoredBlob(name, new=False) if there else None
 
+    def _list_all(self) -> None:
+        """List all blobs, once for the run, unless there are too many: then folder by folder.
+
+        The blobs of one snapshot lie in all 256 folders; most repositories are listed as a whole
+        with less requests than folders.
+        """
+        with self._guards.setdefault("", threading.Lock()):
+            if not self._list_all_first:
+                return
+            self._list_all_first = False
+            found = list(islice(self._storage.list(keys.BLOBS), _MANY + 1))
+            if len(found) > _MANY:
+                return
+            listed: dict[str, dict[str, int]] = {_folder(f"{n:02x}"): {} for n in range(256)}
+            for stat in found:
+                folder, _, name = stat.key.rpartition("/")
+                listed.setdefault(f"{folder}/", {})[name] = stat.size
+            with self._lock:
+                self._listed = listed
+
     def _sizes_beside(self, name: str) -> dict[str, int]:
         """List the blobs of a folder once for the run: 256 listings, however many files it has."""
-        folder = keys.blob(name).removesuffix(name)
+        folder = _folder(name)
         with self._lock:
             guard = self._guards.setdefault(folder, threading.Lock())
         with guard:
@@ -121,6 +151,10 @@ class BlobWriter:
         for chunk in read_blob(self._storage, name, start=0, stop=size):
             digest.update(chunk)
         return digest.hexdigest() == sha256
+
+
+def _folder(name: str) -> str:
+    return f"{keys.BLOBS}{name[:2]}/"
 
 
 def read_blob(storage: ObjectStorage, name: str, *, start: int, stop: int) -> Iterator[bytes]:
