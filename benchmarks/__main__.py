@@ -57,12 +57,13 @@ class Measured(msgspec.Struct, frozen=True, kw_only=True):
 def main() -> None:
     """Measure, print the result, and write it to a file where one is named."""
     options = _options()
-    sizes = _sized(QUICK if options.quick else Sizes(), options.gigabytes)
+    sizes = _sized(QUICK if options.quick else Sizes(), options.gigabytes, options.records)
     work = options.work.resolve()
     work.mkdir(parents=True, exist_ok=True)
     lab = Lab(
         work=work,
         server_dir=(options.server_dir or work / "server").resolve(),
+        temporary=(options.temporary or work / "tmp").resolve(),
         tools=find_tools(work),
         sizes=sizes,
         turns=options.turns,
@@ -104,9 +105,11 @@ def _options() -> argparse.Namespace:
     parser.add_argument("--turns", type=int, default=5, help="runs of each contender")
     parser.add_argument("--quick", action="store_true", help="little work: to try it out")
     parser.add_argument("--gigabytes", type=float, help="size of the first snapshot")
+    parser.add_argument("--records", type=int, help="records of the changelogs")
     parser.add_argument(
         "--work", type=Path, default=PROJECT / ".cache" / "benchmarks", help="for all files"
     )
+    parser.add_argument("--temporary", type=Path, help="TMPDIR of all contenders")
     parser.add_argument("--server-dir", type=Path, help="for the S3 server's files")
     parser.add_argument(
         "--output",
@@ -116,14 +119,15 @@ def _options() -> argparse.Namespace:
     return parser.parse_args()
 
 
-def _sized(sizes: Sizes, gigabytes: float | None) -> Sizes:
-    if gigabytes is None:
-        return sizes
-    return msgspec.structs.replace(
-        sizes,
-        large_bytes=int(gigabytes * 1e9 / sizes.large_files),
-        local_bytes=int(gigabytes * 1e9),
-    )
+def _sized(sizes: Sizes, gigabytes: float | None, records: int | None) -> Sizes:
+    if gigabytes is not None:
+        size = int(gigabytes * 1e9)
+        sizes = msgspec.structs.replace(
+            sizes, large_bytes=size // sizes.large_files, local_bytes=size
+        )
+    if records is not None:
+        sizes = msgspec.structs.replace(sizes, lost_disk_records=records, replay_records=records)
+    return sizes
 
 
 def _report(lab: Lab, rows: list[Row], tables: list[Table]) -> str:
@@ -132,7 +136,8 @@ def _report(lab: Lab, rows: list[Row], tables: list[Table]) -> str:
         "",
         f"{datetime.now(UTC):%Y-%m-%d}, {machine()}. {lab.turns} turns, taken alternately; "
         "ratios are those of medians.",
-        f"Files: {_kind(lab.work)}; those of the S3 server (SeaweedFS): {_kind(lab.server_dir)}. "
+        f"Files: {_kind(lab.work)}; those of the S3 server (SeaweedFS): {_kind(lab.server_dir)}; "
+        f"TMPDIR: {_kind(lab.temporary)}. "
         "Plain HTTP on the loopback interface, file cache warm.",
         "",
         rows_as_markdown(rows),

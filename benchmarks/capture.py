@@ -28,9 +28,8 @@ def measure_capture(lab: Lab) -> tuple[list[Row], list[Table]]:
     location = locate(folder / "0_0", "rocksdb/counts")
     location.path.parent.mkdir(parents=True)
     make_many_tables(location.path, lab.sizes.live_files)
-    staging = lab.work / "tmp"
-    staging.mkdir(exist_ok=True)
-    backend = RocksDBBackend(RocksDBOptions(staging_dir=str(staging)))
+    lab.temporary.mkdir(parents=True, exist_ok=True)
+    backend = RocksDBBackend(RocksDBOptions(staging_dir=str(lab.temporary)))
     seconds = []
     with subprocess.Popen(
         [sys.executable, "-c", _OPEN, str(location.path)],

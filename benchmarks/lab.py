@@ -33,10 +33,11 @@ class Sizes(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Lab(msgspec.Struct, frozen=True, kw_only=True):
-    """``server_dir`` holds the server's files; ``work`` everything else."""
+    """``server_dir`` holds the server's files, ``temporary`` what programs put into TMPDIR."""
 
     work: Path
     server_dir: Path
+    temporary: Path
     tools: Tools
     sizes: Sizes
     turns: int
@@ -64,12 +65,12 @@ class Lab(msgspec.Struct, frozen=True, kw_only=True):
                 )
                 client.create_bucket(Bucket=BUCKET)
                 client.close()
-                yield environment(self.work, url)
+                yield environment(self.work, url, self.temporary)
         finally:
             shutil.rmtree(self.server_dir, ignore_errors=True)
 
     def local_environment(self) -> Mapping[str, str]:
-        return environment(self.work, "http://127.0.0.1:9")
+        return environment(self.work, "http://127.0.0.1:9", self.temporary)
 
     def run(self, env: Mapping[str, str], command: Sequence[str | Path], **options: object) -> Cost:
         return run(command, env=env, log=self.work / "last.log", **options)  # type: ignore[arg-type]

@@ -1,15 +1,29 @@
 """Run programs and keep what they cost."""
 
+import json
 import os
 import statistics
 import subprocess
-import time
+import sys
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 
 import msgspec
 
 _LAST_LINES = 20
+
+# A program's peak memory counts that of the process which started it, so a small one starts it.
+_STARTER = """
+import json, os, sys, time
+began = time.perf_counter()
+child = os.posix_spawnp(sys.argv[2], sys.argv[2:], os.environ)
+_, status, usage = os.wait4(child, 0)
+wall_s = time.perf_counter() - began
+code = os.waitstatus_to_exitcode(status)
+facts = [code, wall_s, usage.ru_utime + usage.ru_stime, usage.ru_maxrss * 1024]
+with open(sys.argv[1], "w") as file:
+    json.dump(facts, file)
+"""
 
 
 class Cost(msgspec.Struct, frozen=True):
@@ -37,18 +51,22 @@ def run(
 ) -> Cost:
     """Run a program to its end; raises FailedRunError with its last lines unless ``codes`` fit."""
     words = [str(word) for word in command]
+    facts = log.with_suffix(".facts")
     with log.open("wb") as output:
-        began = time.perf_counter()
-        process = subprocess.Popen(
-            words, env=dict(env), cwd=cwd, stdin=subprocess.DEVNULL, stdout=output, stderr=output
+        subprocess.run(
+            [sys.executable, "-I", "-S", "-c", _STARTER, str(facts), *words],
+            env=dict(env),
+            cwd=cwd,
+            stdin=subprocess.DEVNULL,
+            stdout=output,
+            stderr=output,
+            check=True,
         )
-        _, status, usage = os.wait4(process.pid, 0)
-        wall_s = time.perf_counter() - began
-    process.returncode = os.waitstatus_to_exitcode(status)
-    if process.returncode not in codes:
+    code, wall_s, cpu_s, peak_bytes = json.loads(facts.read_text())
+    if code not in codes:
         lines = log.read_text(errors="replace").splitlines()[-_LAST_LINES:]
-        raise FailedRunError(f"{' '.join(words)}: {process.returncode}\n" + "\n".join(lines))
-    return Cost(wall_s, usage.ru_utime + usage.ru_stime, usage.ru_maxrss * 1024)
+        raise FailedRunError(f"{' '.join(words)}: {code}\n" + "\n".join(lines))
+    return Cost(wall_s, cpu_s, peak_bytes)
 
 
 Turn = Callable[[int], Cost]

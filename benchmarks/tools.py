@@ -52,14 +52,14 @@ def find_tools(work: Path) -> Tools:
     )
 
 
-def environment(work: Path, endpoint_url: str) -> dict[str, str]:
+def environment(work: Path, endpoint_url: str, temporary: Path) -> dict[str, str]:
     """Return the variables that every contender gets: the same credentials and the same folders."""
     kept = {"PATH", "LANG", "HOME", "PIP_INDEX_URL"}
-    for name in ("tmp", "cache", "home"):
-        (work / name).mkdir(exist_ok=True)
+    for folder in (temporary, work / "cache", work / "home"):
+        folder.mkdir(parents=True, exist_ok=True)
     return {key: value for key, value in os.environ.items() if key in kept} | {
         "HOME": str(work / "home"),
-        "TMPDIR": str(work / "tmp"),
+        "TMPDIR": str(temporary),
         "XDG_CACHE_HOME": str(work / "cache"),
         "AWS_ACCESS_KEY_ID": "a",
         "AWS_SECRET_ACCESS_KEY": "s",
