@@ -154,8 +154,8 @@ class Snapstore(RestoreVerbs):
             stores=tuple(stores),
         )
         backends = ConfiguredBackends(self.config, self.registry)
-        directory = directory or self.config.state.dir
-        place = None if directory is None else Path(directory).expanduser()
+        named = directory is not None or self.config.state.dir is not None
+        place = state_dir(self.config, directory) if named else None
         with self._changelog() as changelog:
             ports = None
             if changelog is not None:

@@ -1,6 +1,7 @@
 """Bringing a store forward by the records of its changelog."""
 
 from collections.abc import Callable, Mapping, Sequence
+from pathlib import Path
 from typing import Protocol
 
 import msgspec
@@ -49,6 +50,14 @@ class ReplayLayout(Protocol):
 
     def presumed_changelogs(self, store: StoreId) -> tuple[ChangelogPartition, ...]:
         """Return the changelog that the application would give a store of that name."""
+        ...
+
+    def place(self, store: StoreId, task_dir: Path, generation: str | None) -> StoreLocation:
+        """Return where a store would lie of which there are no files.
+
+        ``generation`` is that of the application's other stores, where they tell. Raises
+        NotReplayableError when nothing was configured that says what kind of store it is.
+        """
         ...
 
     def require_replayable(self, store: StoreId, store_type: str) -> None:
