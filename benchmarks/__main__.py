@@ -16,7 +16,12 @@ from benchmarks.lab import Lab, Sizes
 from benchmarks.local import measure_local, measure_startup
 from benchmarks.memory import measure_simulated, peak_row
 from benchmarks.rows import Row, Table, rows_as_markdown, table_as_markdown
-from benchmarks.streams import measure_lost_disk, measure_replay
+from benchmarks.streams import (
+    lost_disk_unmeasured,
+    measure_lost_disk,
+    measure_replay,
+    replay_unmeasured,
+)
 from benchmarks.tools import PROJECT, Tools, find_tools, machine
 from benchmarks.transfer import measure_transfer
 
@@ -83,6 +88,10 @@ def main() -> None:
         if (results / name).exists()
     ]
     rows = [row for each in measured for row in each.rows]
+    if not (results / "lost-disk").exists():
+        rows += lost_disk_unmeasured("not part of this run")
+    if not (results / "replay").exists():
+        rows += replay_unmeasured("not part of this run")
     tables = [table for each in measured for table in each.tables]
     peak = peak_row(tables)
     if peak is not None:

@@ -22,6 +22,10 @@ from tests.support.streams_lab import StreamsLab
 from tests.support.streams_progress import wait_until_logged
 from tests.support.streams_report import RestoreEnd
 
+_LOST_DISK = "a lost disk: restore from S3 and start until RUNNING, tail 1 %"
+_REBUILD = "Kafka Streams' own rebuild until RUNNING"
+_REPLAYS = (("replay, one partition", 1.0), ("replay, two partitions in two processes", 1.5))
+_RESTORATION = "Kafka Streams' restoration"
 _STORE = "plain"
 _PATIENCE_S = 600
 _SETTINGS = {"session.timeout.ms": "6000", "heartbeat.interval.ms": "1500"}
@@ -29,10 +33,8 @@ _SETTINGS = {"session.timeout.ms": "6000", "heartbeat.interval.ms": "1500"}
 
 def measure_lost_disk(lab: Lab) -> tuple[list[Row], list[Table]]:
     """From an empty disk until RUNNING: everything from the changelog, or a snapshot and a tail."""
-    work = "a lost disk: restore from S3 and start until RUNNING, tail 1 %"
-    against = "Kafka Streams' own rebuild until RUNNING"
     if missing_tools():
-        return [_unmeasured(work, against, 10.0)], []
+        return lost_disk_unmeasured(_missing()), []
     records = lab.sizes.lost_disk_records
     turns = min(lab.turns, 3)
     with (
@@ -70,8 +72,8 @@ def measure_lost_disk(lab: Lab) -> tuple[list[Row], list[Table]]:
         f"{records} records of 1 kB in the changelog"
     )
     row = Row(
-        work=work,
-        against=against,
+        work=_LOST_DISK,
+        against=_REBUILD,
         figure="times quicker",
         limit=10.0,
         measured=measured,
@@ -83,10 +85,8 @@ def measure_lost_disk(lab: Lab) -> tuple[list[Row], list[Table]]:
 
 def measure_replay(lab: Lab) -> tuple[list[Row], list[Table]]:
     """Records a second into a store that has almost none of them yet."""
-    against = "Kafka Streams' restoration"
-    works = ("replay, one partition", "replay, two partitions in two processes")
     if missing_tools():
-        return [_unmeasured(works[0], against, 1.0), _unmeasured(works[1], against, 1.5)], []
+        return replay_unmeasured(_missing()), []
     records = lab.sizes.replay_records
     turns = min(lab.turns, 3)
     first = InputShape(records=2000, seed=2, partitions=2, **_SHAPE_100)
@@ -111,14 +111,14 @@ def measure_replay(lab: Lab) -> tuple[list[Row], list[Table]]:
     rows = [
         Row(
             work=work,
-            against=against,
+            against=_RESTORATION,
             figure="records/s",
             limit=limit,
             measured=statistics.median(rates) / base,
             wanted="at least",
             note=f"{statistics.median(rates):,.0f}/s, whole program, against {base:,.0f}/s",
         )
-        for work, limit, rates in ((works[0], 1.0, one), (works[1], 1.5, two))
+        for work, limit, rates in ((*_REPLAYS[0], one), (*_REPLAYS[1], two))
     ]
     return rows, [Table(title="Replay of one partition", costs={"snapstore": costs})]
 
@@ -233,7 +233,21 @@ def _bytes_below(folder: Path) -> int:
     return sum(path.stat().st_size for path in folder.rglob("*") if path.is_file())
 
 
-def _unmeasured(work: str, against: str, limit: float) -> Row:
+def lost_disk_unmeasured(why: str) -> list[Row]:
+    """Return the target with the reason why nothing was measured."""
+    return [_unmeasured(_LOST_DISK, _REBUILD, 10.0, why)]
+
+
+def replay_unmeasured(why: str) -> list[Row]:
+    """Return the targets with the reason why nothing was measured."""
+    return [_unmeasured(work, _RESTORATION, limit, why) for work, limit in _REPLAYS]
+
+
+def _missing() -> str:
+    return f"missing: {', '.join(missing_tools())}"
+
+
+def _unmeasured(work: str, against: str, limit: float, why: str) -> Row:
     return Row(
         work=work,
         against=against,
@@ -241,5 +255,5 @@ def _unmeasured(work: str, against: str, limit: float) -> Row:
         limit=limit,
         measured=None,
         wanted="at least",
-        note=f"missing: {', '.join(missing_tools())}",
+        note=why,
     )
