@@ -3,6 +3,7 @@
 from collections.abc import Mapping
 from typing import Any, Final
 
+from snapstore.cli.sentences import named
 from snapstore.cli.text import Column, count, moment, plain, short, table
 from snapstore.model.freshness import (
     STANDINGS,
@@ -12,6 +13,7 @@ from snapstore.model.freshness import (
     StoreFreshness,
     worst_standing,
 )
+from snapstore.model.identity import StoreId
 from snapstore.model.units import format_duration, format_size
 
 WORDS: Final[Mapping[Standing, str]] = {
@@ -48,9 +50,12 @@ def report_document(report: FreshnessReport, exit_code: int) -> dict[str, Any]:
 def report_lines(report: FreshnessReport) -> list[str]:
     """Return the table of all stores, what is to be said of single ones, and a total."""
     lines = table(_COLUMNS, [_row(store) for store in report.stores])
+    said: dict[tuple[str, ...], list[StoreId]] = {}
     for store in report.stores:
-        if told := _sentences(store):
-            lines += ["", plain(str(store.store)), *(f"  {plain(each)}" for each in told)]
+        said.setdefault(tuple(_sentences(store)), []).append(store.store)
+    for sentences, stores in said.items():
+        if sentences:
+            lines += ["", named(stores, ""), *(f"  {plain(each)}" for each in sentences)]
     if trims := _trims(report):
         lines += ["", *trims]
     return [*lines, "", _restore_line(report), _total(report)]

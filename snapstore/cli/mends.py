@@ -3,6 +3,7 @@
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Final
 
+from snapstore.cli.sentences import told
 from snapstore.cli.text import Column, count, plain, table
 from snapstore.model.identity import StoreId
 from snapstore.operations.mend import MendedTask
@@ -99,7 +100,7 @@ def prepare_plan_lines(plan: PreparePlan) -> list[str]:
 
 
 def _reasons(reasons: Iterable[tuple[StoreId, str]]) -> list[str]:
-    lines = [plain(f"{store}: {reason}") for store, reason in reasons]
+    lines = told(reasons)
     return ["", *lines, ""] if lines else []
 
 

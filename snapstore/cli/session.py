@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from snapstore.cli.redact import Redactor
+from snapstore.cli.text import plain
 
 if TYPE_CHECKING:
     from snapstore.cli.progress import Reporter
@@ -93,7 +94,8 @@ class Session:
             return
         self.notes.append(message)
         if not self.json and not self.quiet:
-            click.echo(self.redact(f"note: {message}"), err=True)
+            lines = [plain(line) for line in message.split("\n")]
+            click.echo(self.redact("note: " + "\n".join(lines)), err=True)
 
     @property
     def elapsed(self) -> float:

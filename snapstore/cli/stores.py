@@ -3,9 +3,9 @@
 from collections.abc import Sequence
 from typing import Any
 
+from snapstore.cli.sentences import complaints, told
 from snapstore.cli.text import Column, offset, table
 from snapstore.errors import SnapstoreError
-from snapstore.model.identity import StoreId
 from snapstore.model.units import format_size
 from snapstore.operations.discover import DiscoveredStore
 
@@ -71,17 +71,13 @@ def discovered_table(stores: Sequence[DiscoveredStore]) -> list[str]:
         )
         for store in stores
     ]
-    told = []
-    for store in stores:
-        told += [about(store.location.store, remark) for remark in store.remarks]
-        if store.problem is not None:
-            told.append(about(store.location.store, store.problem.message))
-    return [*table(columns, rows), *told]
-
-
-def about(store: StoreId, sentence: str) -> str:
-    """Return a sentence that says which store it is about."""
-    return sentence if str(store) in sentence else f"{store}: {sentence}"
+    return [
+        *table(columns, rows),
+        *told((each.location.store, remark) for each in stores for remark in each.remarks),
+        *complaints(
+            (each.location.store, each.problem) for each in stores if each.problem is not None
+        ),
+    ]
 
 
 def reason(error: SnapstoreError) -> str:

@@ -78,7 +78,8 @@ def total(report: FsckReport) -> str:
     parts = [
         f"{kinds.count(kind)} {WORDS[kind].lower()}" for kind in reversed(SEVERITY) if kind in kinds
     ]
-    line = f"{count(len(kinds), 'store')}: {', '.join(parts)}" if parts else "no store was found"
+    empty = f"no store was found below {plain(str(report.state_dir))}"
+    line = f"{count(len(kinds), 'store')}: {', '.join(parts)}" if parts else empty
     if report.scanned_pairs is not None:
         line += f"; {count(report.scanned_pairs, 'pair')} read"
     return line

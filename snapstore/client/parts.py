@@ -113,7 +113,10 @@ def configured_changelog(config: Config, registry: Registry) -> Iterator[Changel
 
 
 def state_dir(config: Config, given: Path | str | None = None) -> Path:
-    """Return the state directory that was given or is configured; raises ConfigError for none."""
+    """Return the state directory that was given or is configured.
+
+    Raises ConfigError when there is none, and when it is something else than a directory.
+    """
     chosen = given if given is not None else config.state.dir
     if chosen is None:
         raise ConfigError(
@@ -121,4 +124,7 @@ def state_dir(config: Config, given: Path | str | None = None) -> Path:
             hint="give --state-dir DIR, set SNAPSTORE_STATE_DIR, or write state.dir",
             key="state.dir",
         )
-    return Path(chosen).expanduser()
+    place = Path(chosen).expanduser()
+    if place.is_file():
+        raise ConfigError(f"{place} is not a directory", path=str(place))
+    return place

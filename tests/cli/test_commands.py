@@ -84,6 +84,33 @@ def test_discover_says_why_a_store_cannot_be_taken(cli: Cli, tmp_path: Path) -> 
     assert result.code == 0
     assert "no snapshot could be taken of 13 of them now" in result.out
     assert "unknown offset" in result.out
+    assert result.out.count("it was not closed cleanly, and no offset had been flushed") == 1
+    assert result.out.count("hint: ") == 2
+
+
+@pytest.mark.parametrize("verb", [("discover",), ("fsck",), ("prepare", "--application", "a")])
+def test_the_state_directory_is_taken_as_an_argument_and_as_an_option(
+    cli: Cli, tmp_path: Path, url: str, verb: tuple[str, ...]
+) -> None:
+    empty = tmp_path / "empty"
+    empty.mkdir()
+    assert cli(*verb, empty, "-r", url).code == 0
+    assert cli(*verb, "--state-dir", empty, "-r", url).code == 0
+    both = cli(*verb, empty, "--state-dir", empty, "-r", url)
+    assert both.code == 2
+    assert "exclude each other" in both.err
+
+
+@pytest.mark.parametrize(
+    "verb", [("discover",), ("fsck",), ("snapshot",), ("prepare", "--application", "a")]
+)
+def test_a_file_is_no_state_directory(
+    cli: Cli, tmp_path: Path, url: str, verb: tuple[str, ...]
+) -> None:
+    (tmp_path / "file").write_bytes(b"x")
+    result = cli(*verb, "--state-dir", tmp_path / "file", "-r", url)
+    assert result.code == 2
+    assert "is not a directory" in result.err
 
 
 def test_a_state_directory_that_is_not_there_is_10(cli: Cli, url: str) -> None:

@@ -135,7 +135,7 @@ class TestWithoutChangelog:
         task.checkpoint("app-a-changelog 3 70")
         with pytest.raises(UnknownOffsetError) as caught:
             task.positions("lookup", running=True)
-        assert "configure the store lookup as without changelog" in (caught.value.hint or "")
+        assert "stores.NAME.changelog: none" in (caught.value.hint or "")
 
     @pytest.mark.parametrize("running", [False, True])
     def test_the_configuration_decides(self, task: Task, running: bool) -> None:

@@ -6,8 +6,13 @@ import click
 
 from snapstore import client
 from snapstore.cli.lazy import Verb
-from snapstore.cli.options import application_option, layout_option, state_dir_option
-from snapstore.cli.session import Session, path_override
+from snapstore.cli.options import (
+    application_option,
+    layout_option,
+    state_dir_argument,
+    state_dir_override,
+)
+from snapstore.cli.session import Session
 from snapstore.cli.stores import discovered_document, discovered_table
 from snapstore.cli.text import count
 from snapstore.model.units import format_size
@@ -17,14 +22,18 @@ from snapstore.model.units import format_size
     "discover",
     cls=Verb,
     short_help="Stores found, their offsets and sizes; reads only.",
-    examples=("snapstore discover --state-dir /var/lib/kafka-streams",),
+    examples=("snapstore discover /var/lib/kafka-streams",),
 )
-@state_dir_option
+@state_dir_argument
 @layout_option
 @application_option
 @click.pass_obj
 def command(
-    session: Session, state_dir: Path | None, layout: str | None, application: str | None
+    session: Session,
+    place: Path | None,
+    state_dir: Path | None,
+    layout: str | None,
+    application: str | None,
 ) -> None:
     """Find the stores below a state directory and say what a snapshot of each would hold.
 
@@ -32,7 +41,7 @@ def command(
     """
     config = session.config(
         {
-            "state.dir": (path_override(state_dir), "--state-dir"),
+            "state.dir": state_dir_override(place, state_dir),
             "state.layout": (layout, "--layout"),
             "state.application": (application, "--application"),
         }

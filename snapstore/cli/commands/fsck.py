@@ -9,8 +9,13 @@ from snapstore import client
 from snapstore.cli.commands.prepare import tell_plan, tell_report
 from snapstore.cli.lazy import Verb
 from snapstore.cli.mends import mended_documents, mended_lines, plan_document, plan_lines
-from snapstore.cli.options import application_option, dry_run_option
-from snapstore.cli.session import Session, path_override
+from snapstore.cli.options import (
+    application_option,
+    dry_run_option,
+    state_dir_argument,
+    state_dir_override,
+)
+from snapstore.cli.session import Session
 from snapstore.cli.verdicts import (
     exit_code_of,
     start_options,
@@ -33,7 +38,7 @@ from snapstore.operations.fsck_report import FsckReport
         "snapstore fsck /var/lib/kafka-streams --application orders --repair --dry-run",
     ),
 )
-@click.argument("state_dir", metavar="[STATE_DIR]", required=False, type=click.Path(path_type=Path))
+@state_dir_argument
 @application_option
 @click.option("--task", multiple=True, metavar="TASK", help="Only this task, such as 0_3.")
 @click.option("--store", multiple=True, metavar="STORE", help="Only this store.")
@@ -48,6 +53,7 @@ from snapstore.operations.fsck_report import FsckReport
 @click.pass_obj
 def command(
     session: Session,
+    place: Path | None,
     state_dir: Path | None,
     application: str | None,
     task: tuple[str, ...],
@@ -75,7 +81,7 @@ def command(
         raise ConfigError("fsck changes nothing without --repair", hint="leave --dry-run out")
     config = session.config(
         {
-            "state.dir": (path_override(state_dir), "STATE_DIR"),
+            "state.dir": state_dir_override(place, state_dir),
             "state.application": (application, "--application"),
             "state.guarantee": (guarantee, "--guarantee"),
         }

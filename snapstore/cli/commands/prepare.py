@@ -15,8 +15,13 @@ from snapstore.cli.mends import (
     prepare_plan_lines,
     prepared_lines,
 )
-from snapstore.cli.options import application_option, dry_run_option
-from snapstore.cli.session import Session, path_override
+from snapstore.cli.options import (
+    application_option,
+    dry_run_option,
+    state_dir_argument,
+    state_dir_override,
+)
+from snapstore.cli.session import Session
 from snapstore.cli.verdicts import exit_code_of, start_options
 from snapstore.operations.prepare import PreparePlan, PrepareReport
 from snapstore.operations.prepare_plan import Share
@@ -48,7 +53,7 @@ class ShareOf(click.ParamType[Share]):
         "snapstore prepare /var/lib/kafka-streams --application orders --dry-run",
     ),
 )
-@click.argument("state_dir", metavar="[STATE_DIR]", required=False, type=click.Path(path_type=Path))
+@state_dir_argument
 @application_option
 @click.option("--task", multiple=True, metavar="TASK", help="Only this task, such as 0_3.")
 @click.option(
@@ -69,6 +74,7 @@ class ShareOf(click.ParamType[Share]):
 @click.pass_obj
 def command(
     session: Session,
+    place: Path | None,
     state_dir: Path | None,
     application: str | None,
     task: tuple[str, ...],
@@ -89,7 +95,7 @@ def command(
     """
     config = session.config(
         {
-            "state.dir": (path_override(state_dir), "STATE_DIR"),
+            "state.dir": state_dir_override(place, state_dir),
             "state.application": (application, "--application"),
             "state.guarantee": (guarantee, "--guarantee"),
         }

@@ -1,5 +1,6 @@
 """`snapstore snapshot`: take snapshots."""
 
+from collections import Counter
 from pathlib import Path
 from typing import Any, Final
 
@@ -16,10 +17,10 @@ from snapstore.cli.options import (
     parallel_option,
     state_dir_option,
 )
+from snapstore.cli.sentences import complaints, told
 from snapstore.cli.session import Session, path_override
 from snapstore.cli.snapshots import snapshot_document
 from snapstore.cli.stores import (
-    about,
     discovered_document,
     discovered_table,
     error_document,
@@ -119,9 +120,10 @@ def command(
             )
     for note in report.notes:
         session.note(note)
-    for outcome in report.outcomes:
-        for remark in outcome.remarks:
-            session.note(about(outcome.store, remark))
+    for sentence in told(
+        (each.store, remark) for each in report.outcomes for remark in each.remarks
+    ):
+        session.note(sentence)
     answer = session.answer if report.failed else session.done
     answer("snapshot_report", _document(report), _lines(report, session.elapsed))
     if report.failed:
@@ -192,10 +194,8 @@ def _lines(report: SnapshotReport, seconds: float) -> list[str]:
     stored = sum(1 for outcome in report.outcomes if outcome.status == "stored")
     return [
         *table(columns, rows),
-        *(
-            about(outcome.store, outcome.error.message)
-            for outcome in report.failed
-            if outcome.error is not None
+        *complaints(
+            (outcome.store, outcome.error) for outcome in report.failed if outcome.error is not None
         ),
         f"{count(stored, 'snapshot')}: {count(_sum(report, 'new_files'), 'new file')},"
         f" {format_size(_sum(report, 'new_bytes'))};"
@@ -228,11 +228,12 @@ def _row(outcome: StoreOutcome) -> tuple[str, ...]:
 def _failure(report: SnapshotReport) -> SnapstoreError:
     """Return the error of a run: that of its first store where nothing at all was done."""
     errors = [outcome.error for outcome in report.outcomes if outcome.error is not None]
-    first = errors[0]
     if len(errors) == len(report.outcomes):
-        return first
+        return errors[0]
+    reasons = Counter(reason(error) for error in errors)
+    why = ", ".join(f"{times} {words}" for words, times in reasons.most_common())
     return PartialFailureError(
-        f"no snapshot of {len(errors)} of {count(len(report.outcomes), 'store')}: {first.message}",
-        hint=first.hint,
+        f"no snapshot of {len(errors)} of {count(len(report.outcomes), 'store')}: {why}",
+        hint="the report says of each what can be done; the others are saved",
         failed=[str(outcome.store) for outcome in report.failed],
     )

@@ -27,7 +27,7 @@ def ask_whether_any(store: StoreId, why: str) -> UnknownOffsetError:
     return unknown(
         store,
         why,
-        hint=f"configure the store {store.store} as without changelog if so; else {_OTHER_WAYS}",
+        hint=f"of a store without changelog say stores.NAME.changelog: none; else {_OTHER_WAYS}",
     )
 
 

@@ -38,7 +38,9 @@ def explained(
     if error.errno in _FORBIDDEN:
         return CredentialsError(
             what,
-            hint=f"give user {os.geteuid()} the right to it, or run as its owner",
+            hint="the file system is mounted read-only"
+            if error.errno == errno.EROFS
+            else f"give user {os.geteuid()} the right to it, or run as its owner",
             path=str(path),
         )
     return StorageError(what, path=str(path))
