@@ -1,5 +1,6 @@
 """Replay from a real changelog into restored stores: what is applied, refused, and survives."""
 
+import time
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
@@ -224,6 +225,35 @@ def test_past_the_horizon_a_tail_is_replayed_only_if_it_has_no_gap(logged: Logge
     assert kept == before
     replay(logged, allow_missed_tombstones=True)
     assert (logged.rows(), logged.applied()) == (logged.logged(), 21)
+
+
+@pytest.mark.slow
+def test_a_deletion_that_compaction_has_taken_comes_back_only_if_that_is_allowed(
+    broker: Broker, tmp_path: Path
+) -> None:
+    eager = {"delete.retention.ms": "1", "segment.ms": "50", "min.cleanable.dirty.ratio": "0.001"}
+    logged = LoggedStore(broker, tmp_path, eager)
+    logged.log.configure("BROKER", "1", {"log.cleaner.backoff.ms": "200"})
+    try:
+        logged.write(numbered(10))
+        logged.save(9)
+        logged.write([Written(b"k7", None)])
+        deadline = time.monotonic() + 90
+        while logged.holds_tombstone(10):
+            assert time.monotonic() < deadline, "the deletion was not compacted away"
+            time.sleep(0.1)
+            logged.write([Written(b"other", b"v")])
+    finally:
+        logged.log.configure("BROKER", "1", {"log.cleaner.backoff.ms": None})
+
+    with logged.open() as store:
+        for goal in (None, ReplayGoal()):
+            with pytest.raises(TombstoneHorizonError):
+                store.restore(target=logged.target, replay=goal)
+        assert not (logged.target / "orders" / TASK).exists()
+        store.restore(target=logged.target, replay=ReplayGoal(), allow_missed_tombstones=True)
+    assert b"k7" in logged.rows()
+    assert b"k7" not in logged.logged()
 
 
 def test_the_deadline_is_told_when_the_application_replays(logged: LoggedStore) -> None:

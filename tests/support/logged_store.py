@@ -74,6 +74,10 @@ class LoggedStore:
             key: record.value for key, record in fold(records).items() if record.value is not None
         }
 
+    def holds_tombstone(self, offset: int) -> bool:
+        records = read_partition(self.broker.bootstrap, self.changelog.topic)
+        return any(record.offset == offset for record in records)
+
     def keep(self, applied_offset: int) -> None:
         """Leave a closed store that has applied the log up to that offset."""
         pairs = Pairs(pairs=self.logged(applied_offset + 1), applied_offset=applied_offset)
