@@ -23,9 +23,9 @@ _COLUMNS = (
     Column("snapshot"),
     Column("restore", right=True),
     Column("replay", right=True),
-    Column("records", right=True),
+    Column("tail", right=True),
     Column("rebuild", right=True),
-    Column("records", right=True),
+    Column("log", right=True),
     Column("pairs", right=True),
     Column("outcome"),
 )

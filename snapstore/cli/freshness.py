@@ -101,8 +101,8 @@ def _restore_line(report: FreshnessReport) -> str:
     rates = report.rates
     if rates is None:
         return (
-            "restore times are not estimated: no drill was run on this host; give --download-rate"
-            " and --replay-rate"
+            "restore times are not estimated: no drill on this host has measured them; give"
+            " --download-rate and --replay-rate"
         )
     return (
         f"restore times: {format_size(round(rates.download_bytes_per_second))}/s and"

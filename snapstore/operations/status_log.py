@@ -125,7 +125,10 @@ def _advice(
 ) -> tuple[str, ...]:
     if isinstance(error, TombstoneHorizonError):
         dated = each.fence is not None and each.fence.behind_since is not None
-        return (advise_on_horizon(state, dated=dated, interval=interval),)
+        return (
+            "restore --replay reads what follows it, and accepts it if nothing was compacted away",
+            advise_on_horizon(state, dated=dated, interval=interval),
+        )
     if isinstance(error, ChangelogTruncatedError):
         return (advise_on_truncation(state, interval),)
     return ()

@@ -130,7 +130,8 @@ def test_past_the_horizon_it_says_what_would_have_kept_it_usable(
     found = look(repository, changelog, T + 2 * HOUR)
 
     assert (found.standing, found.code) == ("unusable", "tombstone_horizon")
-    dated, undated = found.advice
+    replay, dated, undated = found.advice
+    assert replay.startswith("restore --replay reads what follows it")
     assert dated.startswith("take snapshots more often than every 55 min")
     assert f"raise delete.retention.ms of {partition.topic} to 72300000 or more" in dated
     assert "known to have reached the end of the log" in undated
