@@ -141,6 +141,8 @@ class _Making:
                 raise
             except (RefusedError, IntegrityError, CaptureError, NotFoundError) as error:
                 self._folder.clear()
+                if error.facts.get("empty"):
+                    raise
                 skipped.append(error.message)
                 last = error
         raise last or NotReplayableError(f"nothing to begin {location.store} with")
@@ -247,7 +249,7 @@ class _Making:
             replayed = replay_store(location, base.planned, self._ports, template=template)
         stop = replayed[-1].stop
         if stop == 0:
-            raise StoreNotFoundError(f"{changelog} holds no record yet")
+            raise StoreNotFoundError(f"{changelog} holds no record yet", empty=True)
         position = ChangelogPosition(changelog, stop - 1)
         self._note_beside(location, position)
         fence = take_fence(self._ports.changelog, position, now=self._ports.clock(), before=before)

@@ -43,7 +43,9 @@ def plan_restore(
     Raises what ``restore`` would raise before its first write.
     """
     planner = Planner(target, ports, options)
-    return planner.plan(planner.choose(requests))
+    tasks = planner.choose(requests)
+    _require_replayable(tasks, ports)
+    return planner.plan(tasks)
 
 
 def restore(
@@ -53,16 +55,15 @@ def restore(
 
     Tasks are done one after the other. Before anything is written, raises UnsafePathError,
     ConfigError, UncheckedChangelogError and whatever ``check`` raises, TargetNotEmptyError,
-    WrongGenerationError, NoSpaceError, StoreInUseError, RunInProgressError. Later, raises the
-    error of the first task when none could be done, else PartialFailureError with ``report``.
+    WrongGenerationError, NotReplayableError, NoSpaceError, StoreInUseError, RunInProgressError.
+    Later, raises the error of the first task when none could be done, else PartialFailureError with
+    ``report``.
     """
     planner = Planner(target, ports, options)
     tasks = planner.choose(requests)
     if not any(task.task_dir.parent.exists() for task in tasks):
         planner.plan(tasks)
-    if ports.replay is not None:
-        for each in (wanted.snapshot.description for task in tasks for wanted in task.wanted):
-            ports.replay.require_possible(each)
+    _require_replayable(tasks, ports)
     with ExitStack() as held:
         run = _Run(planner, tasks, ports, options)
         run.hold(held)
@@ -79,6 +80,15 @@ def restore(
             report=msgspec.to_builtins(report, enc_hook=str),
         )
     return report
+
+
+def _require_replayable(tasks: Sequence[Task], ports: RestorePorts) -> None:
+    """Raise NotReplayableError where that is known before anything is fetched."""
+    if ports.replay is None:
+        return
+    for task in tasks:
+        for wanted in task.wanted:
+            ports.replay.require_possible(wanted.snapshot.description)
 
 
 class _Done(msgspec.Struct, frozen=True, kw_only=True):

@@ -147,7 +147,8 @@ class StoreSnapshotter:
                 sleep=self._stop.sleep,
             )
         except StoreNotFoundError as error:
-            if made == 1 and prepared.location.path.is_dir():
+            gone = made == 1 and prepared.location.path.is_dir()
+            if gone or error.facts.get("empty"):
                 outcome = _outcome(location, "empty")
             else:
                 outcome = _outcome(location, "failed", error=error)
