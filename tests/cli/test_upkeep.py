@@ -6,10 +6,10 @@ from pathlib import Path
 
 import pytest
 
-from snapstore.repository import Leases, keys
+from snapstore.repository import Leases, Repository, keys
 from snapstore.storages.local import LocalStorage
 from tests.cli.conftest import Cli
-from tests.support.repository import NOON
+from tests.support.repository import NOON, describe, publish
 
 
 @pytest.fixture
@@ -133,3 +133,15 @@ def test_a_snapshot_that_is_lost_is_named_with_the_code_of_damage(cli: Cli, thre
 def test_the_catalog_is_compared_alone(cli: Cli, three: str) -> None:
     assert cli("verify", "--catalog", "--read-data", "-r", three).code == 2
     assert cli("verify", "--catalog", "count", "-r", three).code == 2
+
+
+@pytest.mark.parametrize("applied_offset", [2**31, 2**53 + 1, 2**63 - 1])
+def test_an_offset_beyond_32_and_53_bits_comes_back_as_it_was_g01(
+    cli: Cli, url: str, applied_offset: int
+) -> None:
+    listed = publish(Repository.open(storage_of(url)), describe(offsets=(applied_offset,)))
+    (item,) = cli("list", "--json", "-r", url).document["items"]
+    assert (item["applied_offset"], item["task"]) == (applied_offset, "0_1")
+    shown = cli("show", listed.id, "--json", "-r", url)
+    assert f'"applied_offset":{applied_offset},' in shown.out
+    assert f" {applied_offset} " in cli("list", "-r", url).out
