@@ -125,12 +125,13 @@ class Leases:
             self._storage.put(self._key(number), encoding.encode(facts), if_absent=True)
         except ObjectExistsError as error:
             raise self._taken(number) from error
-        numbers, _ = self._seen()
+        numbers, freed = self._seen()
         top = max(numbers, default=number)
         if top > number:
             self._storage.delete([self._key(number)])
             raise self._taken(top)
-        lower = [self._key(each) for each in numbers if each < number]
+        # One that was overtaken may let go of its number long after the number is gone.
+        lower = [self._key(each) for each in {*numbers, *freed} if each < number]
         self._storage.delete([key for each in lower for key in (each, _freed(each))])
         return number, expires
 
