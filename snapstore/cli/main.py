@@ -55,12 +55,25 @@ def run(arguments: Sequence[str], env: Mapping[str, str]) -> int:
 
 def main() -> None:
     """Run the command line of this process and exit."""
+    _replace_closed_streams()
     signal.signal(signal.SIGTERM, _interrupt)
     if _COMPLETION in os.environ:
         from click.shell_completion import shell_complete
 
         sys.exit(shell_complete(snapstore, {}, "snapstore", _COMPLETION, os.environ[_COMPLETION]))
     sys.exit(run(sys.argv[1:], os.environ))
+
+
+def _replace_closed_streams() -> None:
+    """Open what the caller closed: the next file that is opened would be written to as stdout."""
+    for number in range(3):
+        try:
+            os.fstat(number)
+        except OSError:
+            os.dup2(os.open(os.devnull, os.O_RDWR), number)
+    # Python leaves None where it found a closed one.
+    sys.stdout = sys.stdout or os.fdopen(1, "w")
+    sys.stderr = sys.stderr or os.fdopen(2, "w")
 
 
 def _interrupt(number: int, frame: FrameType | None) -> None:

@@ -10,6 +10,7 @@ import click
 
 from snapstore.cli.redact import Redactor
 from snapstore.cli.text import plain
+from snapstore.errors import UnavailableError
 
 if TYPE_CHECKING:
     from snapstore.cli.progress import Reporter
@@ -78,10 +79,17 @@ class Session:
             document = {"kind": kind, "version": 1, **body}
             if self.notes:
                 document["notes"] = self.notes
-            click.echo(self.redact(encode(document)))
-        else:
+            lines = [encode(document)]
+        try:
             for line in lines:
                 click.echo(self.redact(line), color=self.color)
+        except BrokenPipeError:
+            raise
+        except OSError as exc:
+            raise UnavailableError(
+                f"the answer could not be written: {exc.strerror}",
+                hint="what the command did is done; only the telling of it failed",
+            ) from exc
 
     def done(self, kind: str, body: Mapping[str, object], lines: Sequence[str]) -> None:
         """Print what was done; ``-q`` leaves it out."""

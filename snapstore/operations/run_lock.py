@@ -31,7 +31,9 @@ def run_lock(folder: Path, application: str, *, now: datetime) -> Iterator[None]
         fd = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
     except OSError as error:
         raise ConfigError(
-            f"cannot make the lock file {path}: {error.strerror}", path=str(path)
+            f"cannot make the lock file {path}: {error.strerror}",
+            hint="choose another place for state.cache_dir",
+            path=str(path),
         ) from error
     try:
         try:

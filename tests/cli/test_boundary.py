@@ -222,3 +222,23 @@ def test_a_closed_pipe_ends_quietly(arguments: list[str], tmp_path: Path) -> Non
     program.stderr.close()
     assert program.wait(timeout=60) == 141
     assert told == b""
+
+
+def test_an_answer_that_cannot_be_written_is_12_and_no_bug(url: str) -> None:
+    with Path("/dev/full").open("w") as full:
+        done = subprocess.run(
+            [sys.executable, "-m", "snapstore", "config", "show", "-r", url],
+            stdout=full,
+            stderr=subprocess.PIPE,
+            text=True,
+            check=False,
+        )
+    assert done.returncode == 12
+    assert "the answer could not be written: No space left on device" in done.stderr
+
+
+@pytest.mark.parametrize("closed", [">&-", "2>&-", ">&- 2>&-", "<&- >&- 2>&-"])
+def test_streams_that_are_closed_do_not_matter(url: str, closed: str) -> None:
+    command = f'"$0" -m snapstore list -r "$1" {closed}'
+    done = subprocess.run(["sh", "-c", command, sys.executable, url], check=False)
+    assert done.returncode == 0
