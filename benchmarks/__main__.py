@@ -10,7 +10,7 @@ from pathlib import Path
 
 import msgspec
 
-from benchmarks.again import measure_changed, measure_unchanged
+from benchmarks.again import changed_unmeasured, measure_changed, measure_unchanged
 from benchmarks.capture import measure_capture
 from benchmarks.contenders import FLAGS
 from benchmarks.lab import Lab, Sizes
@@ -91,6 +91,8 @@ def main() -> None:
         if (results / name).exists()
     ]
     rows = [row for each in measured for row in each.rows]
+    if not (results / "changed").exists():
+        rows += changed_unmeasured("not part of this run")
     if not (results / "lost-disk").exists():
         rows += lost_disk_unmeasured("not part of this run")
     if not (results / "replay").exists():
