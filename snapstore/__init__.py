@@ -35,11 +35,17 @@ if TYPE_CHECKING:
     from snapstore.errors import SnapstoreError as SnapstoreError
     from snapstore.errors import UnavailableError as UnavailableError
     from snapstore.memory import MemoryStore as MemoryStore
+    from snapstore.model.freshness import FreshnessReport as FreshnessReport
     from snapstore.model.identity import ChangelogPartition as ChangelogPartition
     from snapstore.model.identity import StoreId as StoreId
     from snapstore.model.listing import ListedSnapshot as ListedSnapshot
+    from snapstore.model.retention import RetentionPolicy as RetentionPolicy
     from snapstore.model.snapshot import Snapshot as Snapshot
     from snapstore.model.store import StoreLocation as StoreLocation
+    from snapstore.operations.drill_report import DrillReport as DrillReport
+    from snapstore.operations.prune_report import PruneReport as PruneReport
+    from snapstore.operations.repair_plan import RepairReport as RepairReport
+    from snapstore.operations.repair_plan import RepositoryReport as RepositoryReport
     from snapstore.operations.restore_report import RestoreReport as RestoreReport
     from snapstore.operations.snapshot_report import SnapshotReport as SnapshotReport
     from snapstore.operations.verify_report import VerifyReport as VerifyReport
@@ -71,10 +77,15 @@ _HOMES = {
         "UnavailableError",
     ),
     "snapstore.memory": ("MemoryStore",),
+    "snapstore.model.freshness": ("FreshnessReport",),
     "snapstore.model.identity": ("ChangelogPartition", "StoreId"),
     "snapstore.model.listing": ("ListedSnapshot",),
     "snapstore.model.snapshot": ("Snapshot",),
     "snapstore.model.store": ("StoreLocation",),
+    "snapstore.model.retention": ("RetentionPolicy",),
+    "snapstore.operations.drill_report": ("DrillReport",),
+    "snapstore.operations.prune_report": ("PruneReport",),
+    "snapstore.operations.repair_plan": ("RepairReport", "RepositoryReport"),
     "snapstore.operations.restore_report": ("RestoreReport",),
     "snapstore.operations.snapshot_report": ("SnapshotReport",),
     "snapstore.operations.verify_report": ("VerifyReport",),
@@ -88,6 +99,8 @@ __all__ = [
     "Config",
     "ConfigError",
     "ConflictError",
+    "DrillReport",
+    "FreshnessReport",
     "IntegrityError",
     "Layout",
     "ListedSnapshot",
@@ -95,8 +108,12 @@ __all__ = [
     "NotFoundError",
     "ObjectStorage",
     "PartialFailureError",
+    "PruneReport",
     "RefusedError",
+    "RepairReport",
+    "RepositoryReport",
     "RestoreReport",
+    "RetentionPolicy",
     "ShownSnapshot",
     "Snapshot",
     "SnapshotReport",

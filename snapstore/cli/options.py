@@ -185,3 +185,11 @@ def replay_goal(to_offset: int | None, to_time: datetime | None) -> "ReplayGoal"
     if to_offset is not None and to_time is not None:
         raise ConfigError("--to-offset and --to-time exclude each other")
     return ReplayGoal(to_offset=to_offset, to_time=to_time)
+
+
+def accept_earlier_clock_option(function: F) -> F:
+    return click.option(
+        "--accept-earlier-clock",
+        is_flag=True,
+        help="A clock that went back was wrong before, and is right now.",
+    )(function)

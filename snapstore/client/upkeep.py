@@ -35,6 +35,7 @@ class UpkeepVerbs(CatalogVerbs):
         policy: RetentionPolicy | None = None,
         *,
         application: str | None = None,
+        accept_earlier_clock: bool = False,
         listener: Listener = _nobody,
         dry_run: bool = False,
     ) -> PruneReport:
@@ -48,6 +49,7 @@ class UpkeepVerbs(CatalogVerbs):
             policy=policy or policy_of(self.config.retention),
             grace=self.config.retention.grace,
             application=application,
+            accept_earlier_clock=accept_earlier_clock,
             parallel=self.config.transfer.parallel,
         )
         if dry_run:
@@ -67,6 +69,7 @@ class UpkeepVerbs(CatalogVerbs):
         self,
         *,
         read_data: bool = False,
+        accept_earlier_clock: bool = False,
         listener: Listener = _nobody,
         dry_run: bool = False,
     ) -> RepairReport:
@@ -77,6 +80,7 @@ class UpkeepVerbs(CatalogVerbs):
         """
         options = RepairOptions(
             read_data=read_data,
+            accept_earlier_clock=accept_earlier_clock,
             parallel=self.config.transfer.parallel,
             limit_bytes_per_second=self.config.transfer.limit_rate,
         )

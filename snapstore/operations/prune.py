@@ -32,12 +32,14 @@ class PruneOptions(msgspec.Struct, frozen=True, kw_only=True):
 
     ``application`` limits the retention to one; the sweep is always over the whole repository.
     ``grace`` lengthens the wait between mark and deletion; it cannot make it shorter than is safe.
+    ``accept_earlier_clock``: a clock that shows an earlier time than before is the right one.
     """
 
     policy: RetentionPolicy
     grace: timedelta = timedelta(0)
     application: str | None = None
     parallel: int = 8
+    accept_earlier_clock: bool = False
 
 
 def plan_prune(repository: Repository, options: PruneOptions, *, clock: Clock) -> PruneReport:
@@ -82,7 +84,13 @@ def prune(
     RunInProgressError when another host prunes or repairs, RefusedError when a clock went back,
     UnavailableError when the storage cannot be read.
     """
-    with upkeep(repository, actor, clock=clock, monotonic=monotonic) as right:
+    with upkeep(
+        repository,
+        actor,
+        clock=clock,
+        monotonic=monotonic,
+        accept_earlier_clock=options.accept_earlier_clock,
+    ) as right:
         return _Prune(repository, options, actor, right, clock, listener).run()
 
 
@@ -109,7 +117,8 @@ class _Prune:
 
     def run(self) -> PruneReport:
         found = survey(self._repository, parallel=self._options.parallel, tick=self._right.keep)
-        _require_no_future(found, storage_clock(self._repository.storage))
+        if not self._options.accept_earlier_clock:
+            _require_no_future(found, storage_clock(self._repository.storage))
         # The earlier of two clocks keeps more.
         now = min(self._clock(), self._right.storage_now)
         decisions = _decide(found, self._options, now)

@@ -20,10 +20,14 @@ _LIMIT_BYTES = 64 << 20
 
 
 class RepairOptions(msgspec.Struct, frozen=True, kw_only=True):
-    """With ``read_data`` every blob is read and hashed, which costs its download."""
+    """With ``read_data`` every blob is read and hashed, which costs its download.
+
+    ``accept_earlier_clock``: a clock that shows an earlier time than before is the right one.
+    """
 
     read_data: bool = False
     parallel: int = 8
+    accept_earlier_clock: bool = False
     limit_bytes_per_second: int | None = None
 
 
@@ -53,7 +57,13 @@ def repair(
     when another host prunes or repairs, RefusedError when a clock went back, UnavailableError when
     the storage cannot be read: what could not be looked at is not taken for lost.
     """
-    with upkeep(repository, actor, clock=clock, monotonic=monotonic) as right:
+    with upkeep(
+        repository,
+        actor,
+        clock=clock,
+        monotonic=monotonic,
+        accept_earlier_clock=options.accept_earlier_clock,
+    ) as right:
         found = survey(repository, parallel=options.parallel, tick=right.keep)
         corrupt = _corrupt(repository, found, options, _keeping(right, listener))
         plan = plan_repair(found, storage_now=right.storage_now, corrupt=corrupt)

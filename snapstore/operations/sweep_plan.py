@@ -77,7 +77,7 @@ def plan_sweep(
                 delete_manifests.append(orphan.id)
             continue
         protecting.append(orphan)
-        if orphan.newer or storage_now - orphan.stat.modified_at <= waits.unfinished:
+        if orphan.newer or not _is_old(storage_now - orphan.stat.modified_at, waits):
             continue
         if orphan.listed is None or orphan.listed.store in stores:
             remove_manifests.append(orphan.id)
@@ -108,6 +108,13 @@ def plan_sweep(
     return _with_blobs(plan, found, named, needed, storage_now, waits)
 
 
+def _is_old(age: timedelta, waits: Waits) -> bool:
+    """Whether no run can still be at work on it. What is of the future was made by a wrong clock:
+    it may be marked, and then waits like everything else.
+    """
+    return age > waits.unfinished or age < -waits.unfinished
+
+
 def _with_blobs(
     plan: SweepPlan,
     found: Survey,
@@ -121,8 +128,7 @@ def _with_blobs(
     for name, stat in found.blobs.items():
         mark = found.condemned.get(name)
         if mark is None:
-            old = storage_now - stat.modified_at > waits.unfinished
-            if old and name not in needed:
+            if _is_old(storage_now - stat.modified_at, waits) and name not in needed:
                 condemn.append(name)
         elif name in named:
             continue

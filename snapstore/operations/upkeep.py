@@ -9,14 +9,15 @@ import msgspec
 
 from snapstore.errors import RefusedError, StorageError
 from snapstore.operations.deadline import Deadline, Monotonic
-from snapstore.ports import Clock
-from snapstore.repository import Lease, Leases, Repository
+from snapstore.ports import Clock, ObjectStorage
+from snapstore.repository import Lease, Leases, Repository, keys
 from snapstore.repository.leases import storage_clock
 
 WORK = "upkeep"
 CLOCKS_MAY_DIFFER_BY = timedelta(minutes=5)
 CLOCKS_ARE_FAR_APART = timedelta(hours=1)
 _BATCH = 1000
+_LARGEST_MARK = 16 << 20
 
 
 class Actor(msgspec.Struct, frozen=True, kw_only=True):
@@ -82,6 +83,7 @@ def upkeep(
     *,
     clock: Clock,
     monotonic: Monotonic = time.monotonic,
+    accept_earlier_clock: bool = False,
 ) -> Iterator[Upkeep]:
     """Keep every other upkeep of the repository away meanwhile.
 
@@ -89,9 +91,19 @@ def upkeep(
     of the storage are far apart, or one of them shows an earlier time than it did before.
     """
     _require_agreement(clock(), storage_clock(repository.storage))
-    leases = Leases(repository.storage, WORK, holder=actor.holder, clock=clock, monotonic=monotonic)
+    leases = Leases(
+        repository.storage,
+        WORK,
+        holder=actor.holder,
+        clock=clock,
+        monotonic=monotonic,
+        accept_earlier_clock=accept_earlier_clock,
+    )
     with leases.held() as lease:
-        _require_clocks(lease, clock())
+        if accept_earlier_clock:
+            _mark_anew(repository.storage, lease)
+        else:
+            _require_clocks(lease, clock())
         yield Upkeep(repository, lease, clock=clock, monotonic=monotonic)
 
 
@@ -118,11 +130,23 @@ def _require_clocks(lease: Lease, now: datetime) -> None:
             raise clock_went_back(whose, shows, before)
 
 
+def _mark_anew(storage: ObjectStorage, lease: Lease) -> None:
+    """Store again what was stored in the future, so that its age is counted from now."""
+    for prefix in (keys.CONDEMNED, keys.REMOVED, keys.SWEPT):
+        for stat in [*storage.list(prefix)]:
+            if stat.modified_at <= lease.storage_now + CLOCKS_MAY_DIFFER_BY:
+                continue
+            lease.keep()
+            body = storage.get(stat.key, limit_bytes=_LARGEST_MARK)
+            storage.put(stat.key, body)
+
+
 def clock_went_back(whose: str, shows: datetime, before: datetime) -> RefusedError:
     """Return why nothing is deleted."""
     return RefusedError(
         f"the clock of {whose} went back: it shows {_spell(shows)} and showed {_spell(before)}",
-        hint="nothing is deleted until it is right again; set it right, or wait until that time",
+        hint="set it right, or wait until that time; if it was wrong before and is right now:"
+        " --accept-earlier-clock",
         shows=_spell(shows),
         before=_spell(before),
     )

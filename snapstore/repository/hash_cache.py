@@ -61,6 +61,9 @@ class HashCache:
         """
         self._path.parent.mkdir(parents=True, exist_ok=True)
         with self._lock, _locked(self._path.with_suffix(".lock")):
+            # Whoever made these was killed: only the holder of the lock writes.
+            for leftover in self._path.parent.glob(f".{self._path.name}.*"):
+                leftover.unlink()
             merged = _load(self._path)
             for facts, sha256 in self._used.items():
                 merged.pop(facts, None)

@@ -77,7 +77,10 @@ class Lease:
 
 
 class Leases:
-    """The leases on one kind of work in one repository."""
+    """The leases on one kind of work in one repository.
+
+    With ``accept_earlier_clock`` one that was taken in the future counts for nothing.
+    """
 
     def __init__(
         self,
@@ -88,7 +91,9 @@ class Leases:
         clock: Clock,
         ttl: timedelta = TIME_TO_LIVE,
         monotonic: Callable[[], float] = time.monotonic,
+        accept_earlier_clock: bool = False,
     ) -> None:
+        self._accept_earlier_clock = accept_earlier_clock
         self._storage = storage
         self._work = work
         self._holder = holder
@@ -153,7 +158,10 @@ class Leases:
                     continue
                 stored_at = numbers[top]
                 former = Former(taken_at=facts.taken_at, stored_at=stored_at)
-                if top not in freed and storage_now < stored_at + timedelta(seconds=facts.ttl_s):
+                from_the_future = stored_at > storage_now + self.ttl
+                if from_the_future and self._accept_earlier_clock:
+                    former = None
+                elif top not in freed and storage_now < stored_at + timedelta(seconds=facts.ttl_s):
                     raise self._taken(top, facts)
             number, expires = self.take(top + 1)
             return Lease(self, number, former=former, storage_now=storage_now, expires=expires)

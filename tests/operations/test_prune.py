@@ -291,6 +291,30 @@ def test_objects_of_the_future_stop_the_sweep(lab: PruneLab) -> None:
         lab.prune()
 
 
+def test_after_a_clock_that_ran_ahead_for_years_pruning_goes_on_when_that_is_accepted(
+    lab: PruneLab,
+) -> None:
+    lab.save(100, "a")
+    lab.later(3650 * DAY)
+    lab.save(200, "b")
+    lab.send("orphan")
+    lab.later()
+    lab.prune()
+    crashed = Leases(lab.storage, WORK, holder="crashed", clock=lab.clock).held()
+    crashed.__enter__()
+    lab.clock.advance(-3650 * DAY)
+    with pytest.raises(RunInProgressError):
+        lab.prune()
+    accepted = PruneOptions(policy=lab.options().policy, accept_earlier_clock=True)
+    lab.prune(accepted)
+    assert lab.names() == {"a", "b", "orphan"}
+    for _ in range(4):
+        lab.later()
+        lab.prune(accepted)
+    assert lab.names() == {"b"}
+    lab.require_whole()
+
+
 def test_a_dry_run_shows_all_of_it_and_changes_nothing(lab: PruneLab) -> None:
     lab.save(100, "a", "b")
     lab.send("orphan")

@@ -134,3 +134,12 @@ def test_a_save_that_is_killed_leaves_the_old_file_g52(path: Path) -> None:
     killed = subprocess.run([sys.executable, "-c", code, str(path)], check=False)
     assert killed.returncode == -9
     assert HashCache(path).get(old_file(), now_ns=NOW_NS) == A
+
+
+def test_what_a_killed_save_left_is_gone_after_the_next(tmp_path: Path) -> None:
+    cache = HashCache(tmp_path / "hashes")
+    cache.save()
+    (tmp_path / ".hashes.half").write_bytes(b"half")
+    (tmp_path / ".other").write_bytes(b"")
+    cache.save()
+    assert {path.name for path in tmp_path.iterdir()} == {"hashes", "hashes.lock", ".other"}

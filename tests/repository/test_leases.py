@@ -8,7 +8,7 @@ from threading import Barrier
 import pytest
 
 from snapstore.errors import IntegrityError, RunInProgressError, StorageError
-from snapstore.repository import Lease, Leases, keys
+from snapstore.repository import Leases, keys
 from snapstore.storages.local import LocalStorage
 from snapstore.testing.clocks import DatedStorage, Dates, HandClock
 from snapstore.testing.faults import Fault, FaultyStorage, Instead, timed_out
@@ -72,7 +72,8 @@ def test_a_lease_is_let_go_when_the_work_fails(lab: LeaseLab) -> None:
 
 
 def test_the_lease_of_a_dead_holder_ends_by_itself(lab: LeaseLab) -> None:
-    lab.leases("dead").held().__enter__()
+    dead = lab.leases("dead").held()
+    dead.__enter__()
     lab.clock.advance(TTL)
     with lab.leases("b").held() as lease:
         assert lease.former is not None
@@ -139,11 +140,13 @@ def test_of_many_that_want_it_at_once_one_gets_it(lab: LeaseLab) -> None:
 
 
 def test_a_slow_one_that_takes_a_number_of_long_ago_does_not_hold_it(lab: LeaseLab) -> None:
-    lab.leases("dead").held().__enter__()
+    dead = lab.leases("dead").held()
+    dead.__enter__()
     lab.clock.advance(timedelta(hours=1))
 
-    def take(storage: object) -> Lease:
-        return lab.leases("slow", storage).held().__enter__()
+    def take(storage: object) -> None:
+        with lab.leases("slow", storage).held():
+            pass
 
     slow = Program(lab.storage, take)
     assert slow.go_on_to("put", f"{keys.LEASES}upkeep/")

@@ -7,7 +7,12 @@ import click
 
 from snapstore import client
 from snapstore.cli.lazy import Verb
-from snapstore.cli.options import Duration, application_option, dry_run_option
+from snapstore.cli.options import (
+    Duration,
+    accept_earlier_clock_option,
+    application_option,
+    dry_run_option,
+)
 from snapstore.cli.session import Session
 from snapstore.cli.snapshots import listed_document
 from snapstore.cli.text import Column, count, moment, offset, short, table
@@ -35,12 +40,14 @@ _KEEP = click.IntRange(min=0)
 @click.option("--keep-weekly", type=_KEEP, metavar="N", help="The newest of each of N weeks.")
 @click.option("--keep-monthly", type=_KEEP, metavar="N", help="The newest of each of N months.")
 @click.option("--keep-yearly", type=_KEEP, metavar="N", help="The newest of each of N years.")
+@accept_earlier_clock_option
 @dry_run_option
 @click.pass_obj
 def command(
     session: Session,
     /,
     application: str | None,
+    accept_earlier_clock: bool,
     dry_run: bool,
     keep_within: timedelta | None,
     **counts: int | None,
@@ -56,7 +63,12 @@ def command(
         for name, value in {**counts, "keep_within": keep_within}.items()
     }
     with client.open(config=session.config(given)) as repository, session.reporting() as reporter:
-        report = repository.prune(application=application, listener=reporter, dry_run=dry_run)
+        report = repository.prune(
+            application=application,
+            accept_earlier_clock=accept_earlier_clock,
+            listener=reporter,
+            dry_run=dry_run,
+        )
     if dry_run:
         for note in report.notes:
             session.note(note)

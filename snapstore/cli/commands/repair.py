@@ -4,7 +4,11 @@ import click
 
 from snapstore import client
 from snapstore.cli.lazy import Verb
-from snapstore.cli.options import dry_run_option, limit_rate_option
+from snapstore.cli.options import (
+    accept_earlier_clock_option,
+    dry_run_option,
+    limit_rate_option,
+)
 from snapstore.cli.session import Session
 from snapstore.cli.snapshots import listed_document
 from snapstore.cli.text import Column, count, moment, offset, short, table
@@ -21,9 +25,16 @@ from snapstore.operations.repair_plan import RepairReport
 )
 @click.option("--read-data", is_flag=True, help="Read every blob and compare its hash.")
 @limit_rate_option
+@accept_earlier_clock_option
 @dry_run_option
 @click.pass_obj
-def command(session: Session, read_data: bool, limit_rate: int | None, dry_run: bool) -> None:
+def command(
+    session: Session,
+    read_data: bool,
+    limit_rate: int | None,
+    accept_earlier_clock: bool,
+    dry_run: bool,
+) -> None:
     """Rebuild catalog entries that were lost or damaged, from the manifests.
 
     Snapshots whose bytes are gone are taken out of the catalog, so that no restore tries them; what
@@ -32,7 +43,12 @@ def command(session: Session, read_data: bool, limit_rate: int | None, dry_run: 
     """
     config = session.config({"transfer.limit_rate": (limit_rate, "--limit-rate")})
     with client.open(config=config) as repository, session.reporting() as reporter:
-        report = repository.repair(read_data=read_data, listener=reporter, dry_run=dry_run)
+        report = repository.repair(
+            read_data=read_data,
+            accept_earlier_clock=accept_earlier_clock,
+            listener=reporter,
+            dry_run=dry_run,
+        )
     if dry_run:
         for note in report.notes:
             session.note(note)
