@@ -121,7 +121,7 @@ def state_dir(config: Config, given: Path | str | None = None) -> Path:
     if chosen is None:
         raise ConfigError(
             "no state directory was named",
-            hint="give --state-dir DIR, set SNAPSTORE_STATE_DIR, or write state.dir",
+            hint="name it on the command line, set SNAPSTORE_STATE_DIR, or write state.dir",
             key="state.dir",
         )
     place = Path(chosen).expanduser()

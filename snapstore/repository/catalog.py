@@ -111,7 +111,11 @@ class Catalog:
         """
         found = self._candidates(reference)
         if not found:
-            raise SnapshotNotFoundError(f"no snapshot fits {reference.text!r}", ref=reference.text)
+            raise SnapshotNotFoundError(
+                f"no snapshot fits {reference.text!r}",
+                hint="see which there are: snapstore list",
+                ref=reference.text,
+            )
         several = (
             found
             if isinstance(reference.subject, IdPrefix)
