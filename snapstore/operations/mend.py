@@ -22,7 +22,12 @@ from snapstore.operations.quarantine import keep_in_quarantine
 from snapstore.operations.restore_lock import work_lock
 from snapstore.operations.restore_names import lies_in
 from snapstore.operations.restore_plan import IMMUTABLE_SUFFIXES
-from snapstore.operations.restore_target import staging_folder, walk_files, work_folder
+from snapstore.operations.restore_target import (
+    check_writable,
+    staging_folder,
+    walk_files,
+    work_folder,
+)
 from snapstore.operations.stage_files import (
     FileWriter,
     Permissions,
@@ -76,6 +81,8 @@ def mend(
         tasks = [task.facts for task in report.tasks if task.facts.application == name]
         locations = [store.location for task in tasks for store in task.stores]
         parents = {task.task_dir.parent for task in tasks} | set(cut_short.get(name, ()))
+        for folder in (directories[name], *sorted(parents)):
+            check_writable(folder)
         with ExitStack() as held:
             held.enter_context(ports.inspector.keep_stopped(directories[name], locations))
             for parent in sorted(parents):

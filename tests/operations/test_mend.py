@@ -2,13 +2,14 @@
 
 import os
 import shutil
+import subprocess
 from collections.abc import Mapping
 from datetime import UTC, datetime
 from pathlib import Path
 
 import pytest
 
-from snapstore.errors import StoreInUseError, UnsafePathError
+from snapstore.errors import ConfigError, StoreInUseError, UnsafePathError
 from snapstore.operations.fsck import FsckOptions, fsck
 from snapstore.operations.mend import MendReport, mend
 from snapstore.operations.mend_plan import MendPlan, plan_mend
@@ -229,6 +230,18 @@ def test_a_running_application_is_refused_and_nothing_is_written(state_dir: Path
     with holding_locks([lock]), pytest.raises(StoreInUseError):
         run(state_dir)
     assert tree(state_dir) == before
+
+
+@pytest.mark.skipif(os.geteuid() != 0, reason="mounting needs root")
+def test_a_directory_that_cannot_be_written_is_refused_by_name(state_dir: Path) -> None:
+    application = str(state_dir / APPLICATION)
+    subprocess.run(["mount", "--bind", application, application], check=True)
+    try:
+        subprocess.run(["mount", "-o", "remount,ro,bind", application], check=True)
+        with pytest.raises(ConfigError, match=f"cannot write into {application}"):
+            run(state_dir)
+    finally:
+        subprocess.run(["umount", application], check=True)
 
 
 def test_a_database_that_somebody_has_open_is_refused(state_dir: Path) -> None:
