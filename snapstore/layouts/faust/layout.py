@@ -133,6 +133,14 @@ class FaustLayout:
     def presumed_changelogs(self, store: StoreId) -> tuple[ChangelogPartition, ...]:
         return (changelog_of(store, self._options),)
 
+    def place(self, store: StoreId, task_dir: Path, generation: str | None) -> StoreLocation:  # noqa: ARG002
+        """Raise NotReplayableError: nothing but its files tells of a store."""
+        raise NotReplayableError(
+            f"{store} has no files here",
+            hint="take its first snapshot where its application runs",
+            store=str(store),
+        )
+
     def require_replayable(self, store: StoreId, store_type: str) -> None:
         """Raise NotReplayableError for files that python-rocksdb must be able to open again.
 
@@ -151,6 +159,9 @@ class FaustLayout:
         view: StoreView,
         changelog: ChangelogPartition,  # noqa: ARG002
     ) -> Mapping[str, int | None]:
+        """Return nothing where transactions are configured: then ``positions`` is to decide."""
+        if self._options.exactly_once:
+            return {}
         (database,) = view.databases
         return {database: _read_offset(view)}
 

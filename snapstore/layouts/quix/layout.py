@@ -5,7 +5,7 @@ from contextlib import ExitStack, contextmanager
 from pathlib import Path
 from typing import ClassVar
 
-from snapstore.errors import ConfigError
+from snapstore.errors import ConfigError, NotReplayableError
 from snapstore.layouts.locks import held_locks, hold_lock
 from snapstore.layouts.quix.discover import discover
 from snapstore.layouts.quix.names import (
@@ -123,6 +123,14 @@ class QuixLayout:
     def presumed_changelogs(self, store: StoreId) -> tuple[ChangelogPartition, ...]:
         changelog = changelog_of(store, self._options)
         return () if changelog is None else (changelog,)
+
+    def place(self, store: StoreId, task_dir: Path, generation: str | None) -> StoreLocation:  # noqa: ARG002
+        """Raise NotReplayableError: nothing but its files tells of a store."""
+        raise NotReplayableError(
+            f"{store} has no files here",
+            hint="take its first snapshot where its application runs",
+            store=str(store),
+        )
 
     def require_replayable(self, store: StoreId, store_type: str) -> None:
         """Every store can be tried; what it holds is looked at when it is opened."""

@@ -29,14 +29,13 @@ from snapstore.model.quix_records import (
 )
 from snapstore.ports import Pair, ReplaySubject, StoreWriter
 
-_NO_COMMIT = -1
-
 
 class QuixReplay:
     """Implements StoreReplay: data and offset in one batch.
 
-    A record is passed over when it comes from source records that the consumer group has not
-    committed: the application will process those again. A store whose values are being rewritten
+    A record that comes of source records which the consumer group has not committed is refused: an
+    application that starts passes over it and processes those again, and one that runs elsewhere is
+    about to commit them. A store whose values are being rewritten
     for expiry is refused, since only the application knows how that ends.
     """
 
@@ -65,7 +64,8 @@ class QuixReplay:
             if record.offset < self._reached:
                 continue
             change = read_change(record)
-            if change.family not in LOCAL_FAMILIES and self._is_committed(change):
+            if change.family not in LOCAL_FAMILIES:
+                self._require_committed(change, record.offset)
                 self._add(pairs, change, record.offset)
         pairs[METADATA].append((OFFSET_KEY, encode_number(reached - 1)))
         self._make_families(pairs)
@@ -89,19 +89,25 @@ class QuixReplay:
             pairs[TTL_INDEX] += [] if expiry is None else [(expiry, b"")]
         pairs[change.family].append((change.key, change.value))
 
-    def _is_committed(self, change: QuixChange) -> bool:
-        processed = change.processed or {}
-        return all(offset < self._committed_in(topic) for topic, offset in processed.items())
+    def _require_committed(self, change: QuixChange, offset: int) -> None:
+        for topic, processed in (change.processed or {}).items():
+            if processed < self._committed.get(topic, 0):
+                continue
+            self._committed[topic] = self._ask_committed(topic)
+            if processed >= self._committed[topic]:
+                raise self._refusal(
+                    f"the record at offset {offset} comes of offset {processed} of {topic}, which "
+                    "its consumer group has not committed",
+                    hint="the application will process that again: replay no farther than "
+                    f"--to-offset {offset - 1}, or let it replay",
+                )
 
-    def _committed_in(self, topic: str) -> int:
-        if topic not in self._committed:
-            if self._subject.committed is None:
-                raise self._refusal("the offsets that its consumer group has committed are unknown")
-            store = self._subject.location.store
-            source = ChangelogPartition(topic, partition_of(store))
-            offset = self._subject.committed(store.application, source)
-            self._committed[topic] = _NO_COMMIT if offset is None else offset
-        return self._committed[topic]
+    def _ask_committed(self, topic: str) -> int:
+        if self._subject.committed is None:
+            raise self._refusal("the offsets that its consumer group has committed are unknown")
+        store = self._subject.location.store
+        source = ChangelogPartition(topic, partition_of(store))
+        return self._subject.committed(store.application, source) or 0
 
     def _make_families(self, names: Iterable[str]) -> None:
         missing = {DEFAULT, *names} - self._families
@@ -119,10 +125,10 @@ class QuixReplay:
             return False
         return next(iter(self._writer.scan(self._database, family)), None) is not None
 
-    def _refusal(self, why: str) -> NotReplayableError:
+    def _refusal(self, why: str, *, hint: str | None = None) -> NotReplayableError:
         store = self._subject.location.store
         return NotReplayableError(
             f"{store} cannot be replayed from outside: {why}",
-            hint="let the application replay: it does when it starts",
+            hint=hint or "let the application replay: it does when it starts",
             store=str(store),
         )

@@ -136,25 +136,41 @@ def test_a_record_that_the_store_has_already_is_not_applied_again(tmp_path: Path
     assert contents(location)["default"] == {b"k8": b"newer", b"k10": b"1"}
 
 
-def test_what_comes_of_source_records_that_are_not_committed_is_passed_over(
-    tmp_path: Path,
+def test_what_comes_of_committed_source_records_is_applied(tmp_path: Path) -> None:
+    location = a_store(tmp_path, {"default": {}})
+    apply(location, record(10, processed={"orders": 6}), record(11, processed={}), committed=7)
+    assert contents(location)["default"] == {b"k10": b"1", b"k11": b"1"}
+
+
+@pytest.mark.parametrize("committed", [7, 0, None])
+def test_what_the_application_will_process_again_is_refused(
+    tmp_path: Path, committed: int | None
 ) -> None:
     location = a_store(tmp_path, {"default": {}})
-    apply(
-        location,
-        record(10, processed={"orders": 6}),
-        record(11, processed={"orders": 7}),
-        record(12, processed={}),
-    )
-    found = contents(location)
-    assert found["default"] == {b"k10": b"1", b"k12": b"1"}
-    assert found["__metadata__"][OFFSET_KEY] == encode_number(12)
-
-
-def test_a_group_that_has_committed_nothing_will_process_everything_again(tmp_path: Path) -> None:
-    location = a_store(tmp_path, {"default": {}})
-    apply(location, record(10, processed={"orders": 0}), committed=None)
+    uncommitted = record(11, processed={"orders": 7})
+    with pytest.raises(NotReplayableError, match="offset 7 of orders") as caught:
+        apply(location, record(10), uncommitted, committed=committed)
+    assert "--to-offset 10" in str(caught.value.hint)
     assert contents(location)["default"] == {}
+
+
+def test_what_is_committed_meanwhile_is_noticed(tmp_path: Path) -> None:
+    location = a_store(tmp_path, {"default": {}})
+    answers = [5, 9]
+
+    def growing(group: str, source: ChangelogPartition) -> int | None:
+        return answers.pop(0)
+
+    replay(
+        QuixLayout(),
+        location,
+        APPLIED,
+        state_of(CHANGELOG),
+        [record(10, processed={"orders": 4}), record(11, processed={"orders": 8})],
+        12,
+        committed=growing,
+    )
+    assert contents(location)["default"] == {b"k10": b"1", b"k11": b"1"}
 
 
 def test_without_knowledge_of_the_group_nothing_is_guessed(tmp_path: Path) -> None:
