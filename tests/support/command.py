@@ -15,9 +15,6 @@ import msgspec
 
 from tests.support.processes import ChildProcess
 
-_PROGRAM = [sys.executable, "-m", "snapstore"]
-
-
 @dataclass(frozen=True)
 class Answer:
     """What one call left: exit code, stdout and stderr."""
@@ -41,7 +38,7 @@ class Answer:
 class Command:
     """Calls with a configuration file and a home of their own below `home`.
 
-    `sections` are added to the file; `keys` to the environment.
+    `sections` are added to the file; `keys` to the environment. `python` has snapstore installed.
     """
 
     home: Path
@@ -49,6 +46,7 @@ class Command:
     options: Mapping[str, object] = field(default_factory=dict)
     sections: Mapping[str, object] = field(default_factory=dict)
     keys: Mapping[str, str] = field(default_factory=dict)
+    python: str = sys.executable
 
     def __call__(self, *arguments: object, expect: int | tuple[int, ...] = 0) -> Answer:
         """Run to the end with --json; AssertionError when the exit code is another."""
@@ -84,7 +82,8 @@ class Command:
         assert process.wait(1) == -signal.SIGKILL, process.tail()
 
     def _line(self, arguments: tuple[object, ...]) -> list[str]:
-        return [*_PROGRAM, "-c", str(self._configuration()), "--json", *map(str, arguments)]
+        program = [self.python, "-m", "snapstore", "-c", str(self._configuration()), "--json"]
+        return [*program, *map(str, arguments)]
 
     def _configuration(self) -> Path:
         """JSON is YAML too."""

@@ -11,6 +11,7 @@ from typing import ClassVar
 import msgspec
 
 from snapstore.errors import (
+    NotReplayableError,
     SourceDamagedError,
     StoreNotFoundError,
     UnknownOffsetError,
@@ -150,6 +151,14 @@ class SQLiteLayout:
             application=store.application, store=store.store
         )
         return (ChangelogPartition(topic, int(store.task)),)
+
+    def place(self, store: StoreId, task_dir: Path, generation: str | None) -> StoreLocation:  # noqa: ARG002
+        """Raise NotReplayableError: nothing but its files tells of a store."""
+        raise NotReplayableError(
+            f"{store} has no files here",
+            hint="take its first snapshot where its application runs",
+            store=str(store),
+        )
 
     def require_replayable(self, store: StoreId, store_type: str) -> None:
         """Every store of this layout can be replayed."""
