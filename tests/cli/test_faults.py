@@ -131,3 +131,19 @@ def wait_for_work(repository: Path) -> None:
             return
         time.sleep(0.02)
     raise TimeoutError("the snapshot did not begin")
+
+
+def test_the_way_out_of_a_rotten_blob_that_verify_names_is_one(
+    cli: Cli, url: str, state_dir: Path
+) -> None:
+    only = ("-r", url, "--task", "0_0")
+    assert cli("snapshot", "versioned", *only, "--state-dir", state_dir).code == 0
+    blob = max(Path(url).rglob("blobs/*/*"), key=lambda path: path.stat().st_size)
+    blob.chmod(0o600)
+    blob.write_bytes(bytes(blob.stat().st_size))
+    found = cli("verify", "--read-data", "-r", url)
+    assert found.code == 4
+    assert "hint: snapstore repair --read-data, and then take a new snapshot" in found.err
+    assert cli("repair", "--read-data", "-r", url).code == 4
+    assert cli("snapshot", "versioned", *only, "--state-dir", state_dir).code == 0
+    assert cli("verify", "--read-data", "--open", "-r", url).code == 0

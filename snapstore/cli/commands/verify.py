@@ -89,9 +89,13 @@ def command(
         return
     session.answer("verification", body, lines)
     spoiled = {snapshot for damage in report.damage for snapshot in damage.snapshots}
+    hint = "take a new snapshot while the application still has the store"
+    if any(damage.kind == "corrupt" for damage in report.damage):
+        # Of a blob that has its size a snapshot does not see that it is corrupt, and reuses it.
+        hint = f"snapstore repair --read-data, and then {hint}"
     raise IntegrityError(
         f"{count(len(spoiled), 'snapshot')} cannot be restored: {report.damage[0].reason}",
-        hint="take a new snapshot while the application still has the store",
+        hint=hint,
         snapshots=sorted(short(snapshot) for snapshot in spoiled),
     )
 
