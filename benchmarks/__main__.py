@@ -101,7 +101,7 @@ def main() -> None:
     peak = peak_row(tables)
     if peak is not None:
         rows.append(peak)
-    text = _report(lab, rows, tables)
+    text = _report(lab, rows, tables, options.note)
     print(text)
     output = options.output
     if output is None and not options.quick and options.only is None:
@@ -128,6 +128,7 @@ def _options() -> argparse.Namespace:
     )
     parser.add_argument("--temporary", type=Path, help="TMPDIR of all contenders")
     parser.add_argument("--server-dir", type=Path, help="for the S3 server's files")
+    parser.add_argument("--note", default="", help="a sentence for the head of the result")
     parser.add_argument(
         "--output",
         type=Path,
@@ -147,7 +148,7 @@ def _sized(sizes: Sizes, gigabytes: float | None, records: int | None) -> Sizes:
     return sizes
 
 
-def _report(lab: Lab, rows: list[Row], tables: list[Table]) -> str:
+def _report(lab: Lab, rows: list[Row], tables: list[Table], note: str) -> str:
     parts = [
         "# What was measured",
         "",
@@ -156,6 +157,7 @@ def _report(lab: Lab, rows: list[Row], tables: list[Table]) -> str:
         f"Files: {_kind(lab.work)}; those of the S3 server (SeaweedFS): {_kind(lab.server_dir)}; "
         f"TMPDIR: {_kind(lab.temporary)}. "
         "Plain HTTP on the loopback interface, file cache warm.",
+        *(["", note] if note else []),
         "",
         rows_as_markdown(rows),
         "",
