@@ -175,13 +175,27 @@ class Planner:
         ]
         notes += [note for wanted in task.wanted for each in wanted.resume for note in each.notes]
         store = task.description.store
-        known = self._stores_of(store.application).get(store.task, set())
-        if missing := missing_stores(plan, known):
+        if missing := missing_stores(plan, self._stores_in(task)):
             notes.append(
                 f"task {store.task} will lack {', '.join(missing)}: under exactly-once the"
                 " application wipes such a task and replays all of it"
             )
         return notes + [f"{name} belongs to one host and was left out" for name in plan.left_out]
+
+    def _stores_in(self, task: Task) -> set[str]:
+        """Return the stores of which the catalog lists snapshots, and that belong into its folder.
+
+        Where every store has a folder of its own, it is alone there.
+        """
+        store = task.description.store
+        known = self._stores_of(store.application).get(store.task, set())
+
+        def folder(name: str) -> Path:
+            other = msgspec.structs.replace(store, store=name)
+            description = msgspec.structs.replace(task.description, store=other)
+            return self._ports.layout.task_dir(self.target, description)
+
+        return {name for name in known if folder(name) == task.task_dir}
 
     def _stores_of(self, application: str) -> Mapping[str, set[str]]:
         """Return the stores of each task of which the catalog lists snapshots."""
