@@ -29,8 +29,6 @@ from tests.support.python_engines import ExpectedStore, Pair, expected, unpack
 from tests.support.replaying import contents
 from tests.support.state_dirs import holding_locks, make_database
 
-APPLICATIONS: Mapping[Pair, str] = {"faust_clean": "fclean", "faust_hot": "fhot"}
-
 
 def store_id(store: ExpectedStore) -> StoreId:
     """Name a store of a fixture; its changelog tells the application."""
@@ -166,16 +164,16 @@ def test_a_table_of_python_rocksdb_is_captured_and_brought_back_unchanged(tmp_pa
     unpack("faust_clean", "A", tmp_path / "source")
     for config in (tmp_path / "source").rglob("rocksdict-config.json"):
         config.unlink()
-    locations = FaustLayout().discover(tmp_path / "source", "fclean").locations
+    locations = FaustLayout().discover(tmp_path / "source", "fapp").locations
     before = {path: look(path) for path in (tmp_path / "source").rglob("*") if path.is_file()}
-    stores = {store_id(store): store for store in expected("faust_clean", "A")}
+    stores = expected("faust_clean", "A")
     for location in locations:
         target = tmp_path / "target" / location.path.name
         with RocksDBBackend().capture(location) as capture:
             materialise(capture, target)
             copied = capture.view
             (position,) = FaustLayout().positions(location, None, copied, running=False)
-        store = next(each for each in stores.values() if each.path.endswith(target.name))
+        store = next(each for each in stores if each.path.endswith(target.name))
         assert position.applied_offset == store.applied_offset
         assert contents(location)["default"] == store.contents["default"]
         assert not (target / "rocksdict-config.json").exists()

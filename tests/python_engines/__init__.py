@@ -1,0 +1,1 @@
+"""Real applications of Python engines, against a real broker."""
