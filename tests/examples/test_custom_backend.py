@@ -89,6 +89,21 @@ def test_its_own_tests_and_the_contract_suites_pass(python: Path, tmp_path: Path
     assert "skipped" not in answer
 
 
+@pytest.mark.slow
+def test_it_has_everything_that_the_ports_ask_for(python: Path, tmp_path: Path) -> None:
+    """Mypy knows; at run time a method that is missing shows only when it is called."""
+    (tmp_path / "ports.py").write_text(
+        "from snapstore.ports import InstallingBackend, Layout, ReplayLayout, WritableBackend\n"
+        "from snapstore_sqlite.backend import SQLiteBackend\n"
+        "from snapstore_sqlite.layout import SQLiteLayout\n"
+        "backends: tuple[WritableBackend, InstallingBackend] = (SQLiteBackend(), SQLiteBackend())\n"
+        "layouts: tuple[Layout, ReplayLayout] = (SQLiteLayout(), SQLiteLayout())\n"
+    )
+    mypy = [sys.executable, "-m", "mypy", "--strict", "--cache-dir", tmp_path / "cache"]
+    search = os.pathsep.join([str(EXAMPLE), str(EXAMPLE.parents[1])])
+    run(["env", f"MYPYPATH={search}", *mypy, tmp_path / "ports.py", EXAMPLE / "snapstore_sqlite"])
+
+
 @pytest.mark.kafka
 def test_a_store_that_was_lost_is_restored_from_s3_and_brought_up_to_date(
     python: Path, tmp_path: Path, broker: Broker, moto_url: str
@@ -127,7 +142,9 @@ def test_a_store_that_was_lost_is_restored_from_s3_and_brought_up_to_date(
     assert in_use.error["code"] == "store_in_use"
     shutil.rmtree(state_dir)
 
-    snapstore("restore", "--application", "shop", "--replay")
+    snapstore("drill")
+    snapstore("restore", "--application", "shop")
+    snapstore("replay")
     for partition in range(2):
         found = contents(python, state_dir, partition)
         assert found == expected(broker, partition)

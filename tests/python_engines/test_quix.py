@@ -126,6 +126,7 @@ def test_a_store_of_a_stopped_application_is_restored_and_replayed_so_that_nothi
     truth = state_of(application, tmp_path)
     lose_state(application)
 
+    snapstore("drill")
     snapstore("restore", "--application", application.group, "--replay")
     assert state_of(application, tmp_path) == truth
     assert run_to_the_end(application) == {}
