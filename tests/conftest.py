@@ -1,6 +1,7 @@
 """A clean environment for every test, the shared broker, and no silent skips in CI."""
 
 import os
+import signal
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -66,6 +67,12 @@ def s3_credentials(monkeypatch: pytest.MonkeyPatch) -> None:
     """The keys that both S3 servers take, in the environment."""
     monkeypatch.setenv("AWS_ACCESS_KEY_ID", ACCESS_KEY)
     monkeypatch.setenv("AWS_SECRET_ACCESS_KEY", SECRET_KEY)
+
+
+def pytest_configure() -> None:
+    """A shell in the background has SIGINT ignored, and programs that tests start would inherit it."""
+    if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
+        signal.signal(signal.SIGINT, signal.default_int_handler)
 
 
 @pytest.hookimpl(tryfirst=True)
