@@ -70,7 +70,7 @@ def s3_credentials(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def pytest_configure() -> None:
-    """A shell in the background has SIGINT ignored, and programs that tests start would inherit it."""
+    """Heed SIGINT, which a shell ignores in the background; what tests start inherits that."""
     if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
         signal.signal(signal.SIGINT, signal.default_int_handler)
 
