@@ -86,7 +86,7 @@ def take_snapshots(
             clock=clock,
             listener=tell,
             stop=stop,
-            deadline_passed=deadline.passed,
+            deadline=deadline,
         )
         chosen = [(location, backend_of(location, backends)) for location in plan.locations]
         take: Callable[[StoreLocation, StoreBackend], StoreOutcome] = snapshotter.take

@@ -28,6 +28,7 @@ from snapstore.model.snapshot import (
     Source,
 )
 from snapstore.model.store import ChangelogPosition, StoreLocation
+from snapstore.operations.deadline import Deadline
 from snapstore.operations.hold import (
     HeldOffsets,
     HeldStore,
@@ -86,8 +87,8 @@ class Prepared(msgspec.Struct, frozen=True, kw_only=True):
 class StoreSnapshotter:
     """Takes the stores of one run, one call for each; safe for several threads.
 
-    ``fencer`` is None where Kafka is not configured. ``deadline_passed`` says whether the run has
-    taken longer than the repository allows.
+    ``fencer`` is None where Kafka is not configured. A run that is past its ``deadline``
+    publishes nothing.
     """
 
     def __init__(
@@ -103,7 +104,7 @@ class StoreSnapshotter:
         clock: Clock,
         listener: Listener,
         stop: Stop,
-        deadline_passed: Callable[[], bool],
+        deadline: Deadline,
     ) -> None:
         self._repository = repository
         self._uploader = uploader
@@ -115,7 +116,7 @@ class StoreSnapshotter:
         self._clock = clock
         self._listener = listener
         self._stop = stop
-        self._deadline_passed = deadline_passed
+        self._deadline = deadline
 
     def take(
         self,
@@ -286,16 +287,23 @@ class StoreSnapshotter:
             new_bytes=outcome.new_bytes,
         )
         self._require_blobs(entries, previous)
-        if self._deadline_passed():
-            raise RefusedError(
-                "the run took longer than the repository allows, so a sweep may have begun to "
-                "delete what it relied on",
-                hint="run again: what was sent is not sent again",
-                longest_run_s=self._repository.marker.longest_run_s,
-            )
+        if self._deadline.passed():
+            raise self._too_late()
         self._stop.check()
-        self._repository.catalog.publish(snapshot)
+        listed = self._repository.catalog.publish(snapshot)
+        if self._deadline.passed_by_far():
+            # The process, or the entry on its way, was held up for so long that it came too late.
+            self._repository.catalog.remove([listed])
+            raise self._too_late()
         return snapshot
+
+    def _too_late(self) -> RefusedError:
+        return RefusedError(
+            "the run took longer than the repository allows, so a sweep may have begun to "
+            "delete what it relied on",
+            hint="run again: what was sent is not sent again",
+            longest_run_s=self._repository.marker.longest_run_s,
+        )
 
     def _require_blobs(self, entries: tuple[FileEntry, ...], previous: Previous | None) -> None:
         """Ask once more for every blob, but those that a listed snapshot keeps alive."""

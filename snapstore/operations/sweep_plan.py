@@ -5,18 +5,8 @@ from datetime import datetime, timedelta
 
 import msgspec
 
+from snapstore.operations.deadline import margin
 from snapstore.operations.survey import Orphan, Survey
-
-LONGEST_MARGIN = timedelta(hours=1)
-
-
-def margin(longest_run: timedelta) -> timedelta:
-    """Return how long to wait beyond the longest run: a quarter of it, an hour at most.
-
-    An entry may still be on its way when its run has looked at the clock, and a listing may lag
-    behind by less than half of this.
-    """
-    return min(longest_run / 4, LONGEST_MARGIN)
 
 
 class Waits(msgspec.Struct, frozen=True, kw_only=True):

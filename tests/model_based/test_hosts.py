@@ -2,11 +2,11 @@
 
 After every step every listed snapshot can be restored; in the end nothing is left that no snapshot
 needs. Programs stand still at each call of the storage, so that hours may pass, and others act,
-between any two of them.
+between any two of them. A call that was on its way for more than half an hour never arrives.
 """
 
 import os
-from datetime import timedelta
+from datetime import datetime, timedelta
 
 import pytest
 from hypothesis import HealthCheck, Phase, settings
@@ -78,6 +78,7 @@ class Hosts(RuleBasedStateMachine):
         if self.pruners_do_not_wait:
             self.fleet.disagree_on_the_longest_run()
         self.programs: list[Program[Report]] = []
+        self.waiting: dict[Program[Report], datetime] = {}
 
     @initialize()
     def begin(self) -> None:
@@ -108,7 +109,7 @@ class Hosts(RuleBasedStateMachine):
     )
     def a_snapshot_begins(self, host: int, store: str, lag: bool, skip: bool) -> None:
         chosen = self.fleet.hosts[host]
-        self.programs.append(self.fleet.save(chosen, store, lag=lag, skip_unchanged=skip))
+        self.begun(self.fleet.save(chosen, store, lag=lag, skip_unchanged=skip))
 
     @rule(host=st.integers(0, 2), store=st.sampled_from(STORES))
     def a_whole_snapshot_is_taken(self, host: int, store: str) -> None:
@@ -119,7 +120,7 @@ class Hosts(RuleBasedStateMachine):
     @precondition(lambda self: len(self.programs) < MOST_PROGRAMS)
     @rule(host=st.integers(0, 2), policy=policies, lag=st.booleans())
     def a_prune_begins(self, host: int, policy: RetentionPolicy, lag: bool) -> None:
-        self.programs.append(self.fleet.prune(self.fleet.hosts[host], policy, lag=lag))
+        self.begun(self.fleet.prune(self.fleet.hosts[host], policy, lag=lag))
 
     @rule(host=st.integers(0, 2), policy=policies)
     def a_whole_prune_is_done(self, host: int, policy: RetentionPolicy) -> None:
@@ -130,7 +131,7 @@ class Hosts(RuleBasedStateMachine):
     @precondition(lambda self: len(self.programs) < MOST_PROGRAMS)
     @rule(host=st.integers(0, 2), lag=st.booleans())
     def a_repair_begins(self, host: int, lag: bool) -> None:
-        self.programs.append(self.fleet.repair(self.fleet.hosts[host], lag=lag))
+        self.begun(self.fleet.repair(self.fleet.hosts[host], lag=lag))
 
     @rule(host=st.integers(0, 2), number=st.integers(0, 9))
     def somebody_deletes_a_snapshot(self, host: int, number: int) -> None:
@@ -143,6 +144,7 @@ class Hosts(RuleBasedStateMachine):
     )
     def a_program_goes_on(self, number: int, calls: list[Instead | Afterwards | None]) -> None:
         program = self.programs[number % len(self.programs)]
+        self.arrive(program)
         for outcome in calls:
             if program.ended:
                 break
@@ -153,6 +155,7 @@ class Hosts(RuleBasedStateMachine):
     @rule(number=st.integers(0, MOST_PROGRAMS - 1), place=st.sampled_from(PLACES))
     def a_program_goes_on_to(self, number: int, place: tuple[Method, str]) -> None:
         program = self.programs[number % len(self.programs)]
+        self.arrive(program)
         program.go_on_to(*place)
         self.settle(program)
 
@@ -160,6 +163,7 @@ class Hosts(RuleBasedStateMachine):
     @rule(number=st.integers(0, MOST_PROGRAMS - 1))
     def a_program_runs_to_its_end(self, number: int) -> None:
         program = self.programs[number % len(self.programs)]
+        self.arrive(program)
         program.finish()
         self.settle(program)
 
@@ -196,7 +200,18 @@ class Hosts(RuleBasedStateMachine):
         Hosts.steps += 1
         self.fleet.require_every_snapshot_whole()
 
+    def begun(self, program: Program[Report]) -> None:
+        self.programs.append(program)
+        self.settle(program)
+
+    def arrive(self, program: Program[Report]) -> None:
+        """Lose the call that a program stands at if that took too long."""
+        began = self.waiting.get(program, self.fleet.clock())
+        if not program.ended and self.fleet.clock() - began > timedelta(minutes=30):
+            program.step(Instead(timed_out()))
+
     def settle(self, program: Program[Report]) -> None:
+        self.waiting[program] = self.fleet.clock()
         if program.ended:
             self.programs.remove(program)
             self.check(program)
@@ -295,12 +310,16 @@ def test_a_snapshot_of_which_bytes_were_deleted_does_not_pass_the_check() -> Non
     fleet.close()
 
 
-def test_the_same_is_refused_where_pruners_wait() -> None:
+@pytest.mark.parametrize("held_up_at", [keys.MANIFESTS, keys.CATALOG])
+def test_the_same_is_refused_where_pruners_wait(held_up_at: str) -> None:
+    """Also where the process slept after its last look at the clock."""
     fleet = Fleet()
     writer, pruner = fleet.hosts[:2]
+    fleet.change(pruner, "counts", {"1.sst": CONTENTS[1]})
+    fleet.save(pruner, "counts").finish()
     fleet.change(writer, "counts", {"1.sst": CONTENTS[0]})
     saved = fleet.save(writer, "counts")
-    assert saved.go_on_to("put", keys.MANIFESTS)
+    assert saved.go_on_to("put", held_up_at)
     for _ in range(4):
         fleet.clock.advance(timedelta(hours=26))
         fleet.prune(pruner, RetentionPolicy(keep_last=1)).finish()
