@@ -20,6 +20,7 @@ Status = Literal["open", "closed"]
 
 _STATUS: dict[int, Status] = {0: "closed", 1: "open"}
 _NO_OFFSETS = (b"position", b"status")
+_PARTITION_DIGITS = 10
 
 
 class FamilyContent(msgspec.Struct, frozen=True, kw_only=True):
@@ -62,6 +63,8 @@ def _changelog(key: bytes) -> ChangelogPartition | None:
         return None
     topic, hyphen, number = key.rpartition(b"-")
     if not (topic and hyphen and number.isdigit() and topic.isascii()):
+        return None
+    if len(number) > _PARTITION_DIGITS:
         return None
     return ChangelogPartition(topic.decode("ascii"), int(number))
 
