@@ -64,6 +64,10 @@ def replay(
     )
 
 
+def in_ms(moment: datetime) -> int:
+    return int(moment.timestamp() * 1000)
+
+
 def test_a_restored_store_gets_the_records_after_it_and_notes_the_last_of_them(
     logged: LoggedStore,
 ) -> None:
@@ -139,14 +143,15 @@ def test_a_replay_stops_where_it_is_told_and_goes_on_from_there(logged: LoggedSt
 def test_a_replay_to_a_time_takes_an_older_snapshot_where_the_newest_is_beyond(
     logged: LoggedStore,
 ) -> None:
-    hour_ms = 3_600_000
-    hourly = [Written(b"a%d" % n, b"v", n * hour_ms) for n in range(10)]
+    hour = timedelta(hours=1)
+    began = datetime.now(UTC) - 20 * hour
+    hourly = [Written(b"a%d" % n, b"v", in_ms(began + n * hour)) for n in range(10)]
     logged.write(hourly[:5])
     logged.save(4)
     logged.write(hourly[5:9])
     logged.save(8)
     logged.write(hourly[9:])
-    goal = ReplayGoal(to_time=datetime.fromtimestamp(7 * 3600, UTC))
+    goal = ReplayGoal(to_time=began + 6.5 * hour)
     events = restore(logged, goal)
     assert (logged.rows(), logged.applied()) == (logged.logged(7), 6)
     notes = [event.message for event in events if isinstance(event, Noted)]
@@ -235,14 +240,14 @@ def test_a_deletion_that_compaction_has_taken_comes_back_only_if_that_is_allowed
     logged = LoggedStore(broker, tmp_path, eager)
     logged.log.configure("BROKER", "1", {"log.cleaner.backoff.ms": "200"})
     try:
-        logged.write(numbered(10))
+        logged.write([Written(b"k%d" % n, b"v", in_ms(datetime.now(UTC))) for n in range(10)])
         logged.save(9)
-        logged.write([Written(b"k7", None)])
+        logged.write([Written(b"k7", None, in_ms(datetime.now(UTC)))])
         deadline = time.monotonic() + 90
         while logged.holds_tombstone(10):
             assert time.monotonic() < deadline, "the deletion was not compacted away"
-            time.sleep(0.1)
-            logged.write([Written(b"other", b"v")])
+            time.sleep(0.3)
+            logged.write([Written(b"other", b"v", in_ms(datetime.now(UTC)))])
     finally:
         logged.log.configure("BROKER", "1", {"log.cleaner.backoff.ms": None})
 

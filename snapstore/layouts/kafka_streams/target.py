@@ -5,7 +5,7 @@ from pathlib import Path
 from snapstore.errors import RefusedError, UnsafePathError, WrongGenerationError
 from snapstore.layouts.kafka_streams.discover import is_application, tasks_of
 from snapstore.layouts.kafka_streams.names import BEFORE_4_3, FROM_4_3, is_task_path
-from snapstore.layouts.kafka_streams.tasks import CUSTOM, located, read_task
+from snapstore.layouts.kafka_streams.tasks import CUSTOM, IN_MEMORY, located, read_task
 from snapstore.model.identity import StoreId
 from snapstore.model.snapshot import Description
 
@@ -37,7 +37,7 @@ def check_generation(target: Path, description: Description, layout: str) -> tup
     ("Column families not opened: offsets"). Raises WrongGenerationError when all stores that are
     there were written by an older Kafka Streams, RefusedError for a store in memory.
     """
-    if description.backend == "memory":
+    if description.backend == "memory" or description.store_type == IN_MEMORY:
         raise RefusedError(
             f"{description.store} is a store in memory, which Kafka Streams never loads from a "
             "directory: it fills such a store from the changelog at every start",
