@@ -23,7 +23,8 @@ from tests.support.streams_input import InputShape, Load
 from tests.support.streams_lab import StreamsLab
 from tests.support.streams_progress import wait_until_logged
 from tests.support.streams_raw import Stores, data_of, noted_offsets, read_stores
-from tests.support.topic import TopicRecord, bounds, read_partition
+from tests.support.topic import TopicRecord, read_partition
+from tests.support.topic_history import History
 
 pytestmark = [pytest.mark.kafka, pytest.mark.timeout(600)]
 
@@ -64,6 +65,7 @@ class Story:
     at_end: Stores
     rebuilt: Run
     rebuilt_at_end: Stores
+    lengths: dict[tuple[str, int], int]
 
     def topic(self, store: str) -> str:
         return f"{self.app.topic}-global" if store == "global" else self.app.changelog(store)
@@ -122,6 +124,7 @@ def _tell(lab: StreamsLab, snapstore: Command, folder: Path, version: str) -> St
     at_end = read_stores(app.directory, folder)
     other = dataclasses.replace(app, state_dir=folder / "rebuilt", runs=app.runs)
     rebuilt = other.run("running")
+    starts = {(one.topic, one.partition) for one in first.restore_starts()}
     return Story(
         app=app,
         runs=runs,
@@ -133,7 +136,18 @@ def _tell(lab: StreamsLab, snapstore: Command, folder: Path, version: str) -> St
         at_end=at_end,
         rebuilt=rebuilt,
         rebuilt_at_end=read_stores(other.directory, folder),
+        lengths=_lengths(app.bootstrap, starts),
     )
+
+
+def _lengths(bootstrap: str, partitions: set[tuple[str, int]]) -> dict[tuple[str, int], int]:
+    """How many records there are in each; none is missing from its beginning on."""
+    history = History(bootstrap)
+    history.follow(partitions)
+    try:
+        return history.read()
+    finally:
+        history.close()
 
 
 def _begin(lab: StreamsLab, app: StreamsApp) -> tuple[Run, Load]:
@@ -197,16 +211,14 @@ def test_the_newest_snapshot_of_every_store_is_restored(story: Story) -> None:
 
 
 def test_the_application_reads_only_what_comes_after_the_recorded_offset(story: Story) -> None:
-    bootstrap = story.app.bootstrap
     starts = {(one.store, one.partition): one for one in story.first.restore_starts()}
     counts = story.first.restored()
     for (task, store), resume in story.resume.items():
         partition = _partition(task)
         start = starts[(store, partition)]
         assert (start.topic, start.start_offset) == (story.topic(store), resume)
-        assert start.end_offset == bounds(bootstrap, start.topic, partition).end
-        tail = read_partition(bootstrap, start.topic, partition, start=resume)
-        assert counts[(store, partition)] == len(tail), start
+        assert start.end_offset == story.lengths[(start.topic, partition)]
+        assert counts[(store, partition)] == start.end_offset - resume
     tailed = {(store, _partition(task)) for task, store in story.resume}
     whole = starts.keys() - tailed
     assert whole == {("mem", 0), ("mem", 1), ("global", 0)} - tailed
@@ -239,8 +251,9 @@ def test_the_entries_of_every_store_are_those_of_a_rebuild(story: Story) -> None
 def _applied_twice(story: Story, place: Place) -> set[bytes]:
     """The keys of records that are in the files and come after their offset.
 
-    Kafka Streams itself does not apply a record to a versioned store twice without a trace: the
-    list of older versions gets it a second time, and a wrong beginning.
+    A versioned store that is opened does not see the older versions in its files until a record
+    has touched their segment (LogicalKeyValueSegments). The first record that is applied a second
+    time is put as if there were none: their list gets it twice, and begins with it.
     """
     held = VERSIONED.content(data_of(story.restored[place]))
     topic = story.app.changelog("versioned")

@@ -147,15 +147,36 @@ class Capture:
     applied_offset: int
 
 
-def differences(kind: Kind, capture: Capture, history: Sequence[TopicRecord]) -> list[str]:
-    """Compare the capture and the records after it with the history; both end with `history`.
+class Truth:
+    """What a store must hold by its history alone, at ever later moments of it."""
+
+    def __init__(self, kind: Kind, history: Sequence[TopicRecord]) -> None:
+        self._kind = kind
+        self._history = history
+        self._content: Content = {}
+        self._length = 0
+
+    def at(self, length: int) -> Content:
+        """Return what the first so many records make; no fewer than the last time."""
+        assert length >= self._length
+        _apply(self._kind, self._content, self._history[self._length : length])
+        self._length = length
+        return self._kind.alive(self._content)
+
+
+def differences(
+    kind: Kind, capture: Capture, history: Sequence[TopicRecord], wanted: Content | None = None
+) -> list[str]:
+    """Compare the capture and the records after it with `wanted`: what the whole history makes.
 
     `history` begins with the topic's first record and reaches to the newest that the rows may
     hold. Returns a line for each row that is missing, left over, or another.
     """
-    tail = (record for record in history if record.offset > capture.applied_offset)
-    held = kind.alive(_applied(kind, kind.content(capture.rows), tail))
-    wanted = kind.alive(_applied(kind, {}, history))
+    content = kind.content(capture.rows)
+    _apply(kind, content, (one for one in history if one.offset > capture.applied_offset))
+    held = kind.alive(content)
+    if wanted is None:
+        wanted = Truth(kind, history).at(len(history))
     return [
         f"{key!r}: {held.get(key)!r}, not {wanted.get(key)!r}"
         for key in sorted(held.keys() | wanted.keys())
@@ -163,14 +184,13 @@ def differences(kind: Kind, capture: Capture, history: Sequence[TopicRecord]) ->
     ]
 
 
-def _applied(kind: Kind, content: Content, records: Iterable[TopicRecord]) -> Content:
+def _apply(kind: Kind, content: Content, records: Iterable[TopicRecord]) -> None:
     for record in records:
         key, value = kind.entry(record)
         if value is None:
             content.pop(key, None)
         else:
             content[key] = value
-    return content
 
 
 def _older_versions(value: bytes) -> list[tuple[bytes, bytes | None]]:

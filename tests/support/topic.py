@@ -100,14 +100,14 @@ def _read_until(consumer: Consumer, stop: int | None) -> Iterator[TopicRecord]:
                 if error.code() == KafkaError._PARTITION_EOF:
                     return
                 raise KafkaException(error)
-            record = _record(message)
+            record = to_record(message)
             if stop is not None and record.offset >= stop:
                 return
             yield record
     raise AssertionError(f"the broker sent nothing for {_SILENCE} s")
 
 
-def _record(message: Message) -> TopicRecord:
+def to_record(message: Message) -> TopicRecord:
     offset = message.offset()
     assert offset is not None
     _, timestamp = message.timestamp()
