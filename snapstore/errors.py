@@ -39,7 +39,7 @@
     │   └── FormatUnsupportedError     written by a newer snapstore
     ├── UnavailableError               network, throttling, time-outs: trying again may help
     │   ├── StorageError
-    │   ├── CredentialsError           wrong or expired credentials, bucket or region: it will not help
+    │   ├── CredentialsError           wrong credentials, bucket or region: it will not help
     │   ├── KafkaError
     │   └── NoSpaceError               the disk is full
     └── PartialFailureError            some items failed, the others are done; carries the report

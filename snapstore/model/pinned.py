@@ -52,7 +52,7 @@ class PinnedFile:
         return os.fstat(self._open())
 
     def pread(self, length: int, position: int) -> bytes:
-        """Return up to ``length`` bytes within the size; raises SourceDamagedError, CaptureError."""
+        """Return ``length`` bytes within the size; raises SourceDamagedError, CaptureError."""
         try:
             return os.pread(self._open(), max(0, min(length, self.size - position)), position)
         except OSError as error:

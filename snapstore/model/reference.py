@@ -69,7 +69,6 @@ class Reference(msgspec.Struct, frozen=True, kw_only=True):
         return self.time is None or listed.captured_at <= self.time
 
 
-
 def parse_reference(text: str) -> Reference:
     """Read a REF.
 

@@ -15,6 +15,7 @@ import msgspec
 
 from tests.support.processes import ChildProcess
 
+
 @dataclass(frozen=True)
 class Answer:
     """What one call left: exit code, stdout and stderr."""
