@@ -29,8 +29,10 @@ from snapstore.cli.stores import (
 from snapstore.cli.text import Column, count, offset, short, table
 from snapstore.client import Snapstore
 from snapstore.errors import PartialFailureError, SnapstoreError
+from snapstore.model.identity import StoreId
 from snapstore.model.units import format_duration, format_size
 from snapstore.operations.capture_choice import CaptureMode
+from snapstore.operations.discover import DiscoveredStore
 from snapstore.operations.snapshot_report import SnapshotReport, StoreOutcome
 
 _COUNTED: Final = ("new_files", "new_bytes", "reused_files", "reused_bytes")
@@ -107,7 +109,7 @@ def command(
     )
     with client.open(config=config) as repository:
         if dry_run:
-            _show_plan(session, repository, stores, tasks)
+            _show_plan(session, repository, stores, tasks, capture)
             return
         with session.reporting() as reporter:
             report = repository.snapshot(
@@ -131,13 +133,21 @@ def command(
 
 
 def _show_plan(
-    session: Session, repository: Snapstore, stores: tuple[str, ...], tasks: tuple[str, ...]
+    session: Session,
+    repository: Snapstore,
+    stores: tuple[str, ...],
+    tasks: tuple[str, ...],
+    capture: CaptureMode | None,
 ) -> None:
-    plan = repository.snapshot(stores=stores, tasks=tasks, dry_run=True)
+    plan = repository.snapshot(stores=stores, tasks=tasks, capture=capture, dry_run=True)
     for note in plan.notes:
         session.note(note)
-    chosen = {location.store for location in plan.locations}
-    found = [store for store in repository.discover().stores if store.location.store in chosen]
+    here: dict[StoreId, DiscoveredStore] = {}
+    if any(location.path.is_dir() for location in plan.locations):
+        here = {store.location.store: store for store in repository.discover().stores}
+    found = [
+        here.get(location.store, DiscoveredStore(location=location)) for location in plan.locations
+    ]
     size = sum(store.size_bytes or 0 for store in found)
     session.answer(
         "snapshot_plan",
