@@ -110,7 +110,7 @@ def story(
             str(folder / "repository"),
             sections={
                 "kafka": {"bootstrap": broker.bootstrap},
-                "stores": {"mem": {"in_memory": True}},
+                "stores": {"mem": {"in_memory": True, "subtopology": 0}},
             },
         )
         snapstore("init")
