@@ -37,7 +37,7 @@ from snapstore.operations.replay import (
     plan_replays,
     replay_store,
 )
-from snapstore.operations.replay_layout import require_replay_layout
+from snapstore.operations.replay_layout import refuse_repetition, require_replay_layout
 from snapstore.operations.replay_plan import PlannedReplay, ReplayGoal
 from snapstore.operations.restore_names import check_names
 from snapstore.operations.restore_plan import Wanted, plan_task
@@ -154,7 +154,7 @@ class _Making:
         if hot:
             yield lambda: self._from_disk(changelog, before)
         for listed in self._repository.catalog.list_store(self._location.store).snapshots:
-            yield partial(self._from_snapshot, listed, changelog)
+            yield partial(self._from_snapshot, listed, changelog, before)
         yield lambda: self._from_nothing(before)
 
     def _from_work(self) -> _Base | None:
@@ -184,7 +184,9 @@ class _Making:
             origin=origin, location=self._folder.place(self._location), planned=base.planned
         )
 
-    def _from_snapshot(self, listed: ListedSnapshot, changelog: ChangelogPartition) -> _Base:
+    def _from_snapshot(
+        self, listed: ListedSnapshot, changelog: ChangelogPartition, before: PartitionState
+    ) -> _Base:
         snapshot = self._repository.catalog.load(listed)
         description = snapshot.description
         if [each.position.changelog for each in description.positions] != [changelog]:
@@ -212,6 +214,10 @@ class _Making:
             task_dir=task_dir,
             root=description.root,
         )
+        if description.source == "running":
+            backend = self._ports.backends[location.backend]
+            with backend.open_view(task_dir, location.root) as view:
+                refuse_repetition(self._ports.layout, location, view, before)
         ahead = tuple(from_own_offsets(location, each, self._ports) for each in planned)
         return _Base(
             origin=f"snapshot {snapshot.id[:12]}",

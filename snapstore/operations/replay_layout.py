@@ -2,8 +2,10 @@
 
 from typing import cast
 
-from snapstore.errors import NotReplayableError
-from snapstore.ports import Layout, ReplayLayout
+from snapstore.errors import NotReplayableError, RefusedError
+from snapstore.model.changelog import PartitionState
+from snapstore.model.store import StoreLocation
+from snapstore.ports import ContentLayout, Layout, ReplayLayout, StoreView
 
 
 def replay_layout(layout: Layout) -> ReplayLayout | None:
@@ -22,3 +24,23 @@ def require_replay_layout(layout: Layout) -> ReplayLayout:
             layout=layout.name,
         )
     return found
+
+
+def refuse_repetition(
+    layout: Layout, location: StoreLocation, view: StoreView, state: PartitionState
+) -> None:
+    """Raise RefusedError for files of a running application whose store must see no record twice.
+
+    Such files may hold records beyond the offset that they note. In a versioned store a late record
+    that comes again makes another history, in Kafka Streams as here.
+    """
+    if not hasattr(layout, "content_rules"):
+        return
+    rules = cast("ContentLayout", layout).content_rules(location, view, state)
+    if rules.latest_prefix is not None:
+        raise RefusedError(
+            f"{location.store} is versioned, and the files of a running application may hold "
+            "records beyond their offset",
+            hint="use a snapshot that was taken when it was stopped, or from the changelog",
+            store=str(location.store),
+        )

@@ -19,7 +19,7 @@ from snapstore.model.store import CapturedFile, ChangelogPosition, StoreLocation
 from snapstore.operations.fence import check_fence, take_fence
 from snapstore.operations.hold import held_store
 from snapstore.operations.replay import ReplayPorts
-from snapstore.operations.replay_layout import require_replay_layout
+from snapstore.operations.replay_layout import refuse_repetition, require_replay_layout
 from snapstore.operations.replay_plan import PlannedReplay
 from snapstore.operations.snapshot_fence import earlier_fences
 from snapstore.operations.stage_files import os_errors
@@ -47,13 +47,16 @@ def take_hot_base(
     """Copy the store into the work folder, and plan the replay of each of its databases.
 
     ``before`` is the partition as it was before this call. Raises UnknownOffsetError where no
-    database says how far it has got, ExactlyOnceHotError, what capturing raises, and the refusals
-    of ``take_fence`` and ``check_fence`` for each of the offsets.
+    database says how far it has got, ExactlyOnceHotError, RefusedError for a versioned store that
+    was running, what capturing raises, and the refusals of ``take_fence`` and ``check_fence`` for
+    each of the offsets.
     """
     layout = require_replay_layout(ports.layout)
     backend = ports.backends[location.backend]
     with held_store(location, ports.layout, backend, ports.clock) as held:
         view = held.capture.view
+        if held.running:
+            refuse_repetition(ports.layout, location, view, before)
         offsets = dict(layout.offsets_by_database(location, view, changelog))
         if not offsets:
             positions = ports.layout.positions(
