@@ -23,6 +23,7 @@ class Databases:
         position = subject.position
         self._position = _NOTHING if position is None else _sure(position.applied_offset)
         self._keep_offsets: dict[str, bool] = {}
+        self._outdated: dict[str, Sequence[str]] = {}
         self.applied: dict[str, int] = {}
         statuses = set()
         for name in writer.databases:
@@ -55,6 +56,17 @@ class Databases:
     def drop(self, name: str) -> None:
         self.writer.drop(name)
         del self.applied[name], self._keep_offsets[name]
+        self._outdated.pop(name, None)
+
+    def outdated(self, name: str, older: Sequence[str]) -> Sequence[str]:
+        """Return those families of an older format that hold entries still: mostly none."""
+        if name not in self._outdated:
+            self._outdated[name] = tuple(
+                family
+                for family in older
+                if next(self.writer.scan_from(name, family, b""), None) is not None
+            )
+        return self._outdated[name]
 
     def fresh(self, name: str, records: Sequence[ChangelogRecord]) -> Sequence[ChangelogRecord]:
         """Return the records that the database has not applied yet."""

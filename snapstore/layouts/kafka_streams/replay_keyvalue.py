@@ -30,5 +30,6 @@ class KeyValueReplay:
             for record in databases.fresh(root, records)
             if record.key is not None
         ]
-        gone = [(key, None) for key, _ in pairs] if self._older else []
-        databases.write(root, {**dict.fromkeys(self._older, gone), self._family: pairs}, reached)
+        older = databases.outdated(root, self._older)
+        gone = [(key, None) for key, _ in pairs] if older else []
+        databases.write(root, {**dict.fromkeys(older, gone), self._family: pairs}, reached)

@@ -77,8 +77,9 @@ class SegmentedReplay:
             for record in databases.fresh(name, records)
             if record.key is not None
         ]
-        gone = [(key, None) for key, _ in pairs] if self._older else []
-        databases.write(name, {**dict.fromkeys(self._older, gone), self._family: pairs}, reached)
+        older = databases.outdated(name, self._older)
+        gone = [(key, None) for key, _ in pairs] if older else []
+        databases.write(name, {**dict.fromkeys(older, gone), self._family: pairs}, reached)
 
     def _newest_time(self) -> int:
         """Return the newest time in the newest segment that has entries; 0 where none has."""
