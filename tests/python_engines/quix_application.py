@@ -55,6 +55,7 @@ def main(
         processing_guarantee=guarantee,
         commit_interval=0.2,
         consumer_poll_timeout=0.1,
+        producer_extra_config={"transaction.timeout.ms": 10_000},
         consumer_extra_config={"session.timeout.ms": 3000, "heartbeat.interval.ms": 300},
         rocksdb_options=RocksDBOptions(write_buffer_size=SMALL_BUFFER_BYTES),
     )
