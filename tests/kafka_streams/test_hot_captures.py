@@ -87,7 +87,7 @@ class Series:
             shutil.rmtree(target)
 
 
-@pytest.fixture(scope="module", params=["4.4.0", "4.2.1"])
+@pytest.fixture(scope="module", params=["4.4.0", pytest.param("4.2.1", marks=pytest.mark.soak)])
 def series(
     broker: Broker, request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory
 ) -> Iterator[Series]:

@@ -7,6 +7,7 @@ changelog partition. Run by a Python of its own that has Quix Streams, and not s
 """
 
 import json
+import os
 import sys
 from collections import Counter
 from pathlib import Path
@@ -68,3 +69,5 @@ def main(
 
 if __name__ == "__main__":
     main(*sys.argv[1:])
+    # Everything is closed; threads of the drivers may crash a Python that winds up.
+    os._exit(0)

@@ -13,6 +13,8 @@ from tests.support.quix_app import PARTITIONS, Feeder, QuixApplication, feed
 from tests.support.rocksdb import raw_contents
 from tests.support.topic import bounds
 
+pytestmark = pytest.mark.soak
+
 STORES = ("default", "tumbling_window_10000_sum")
 
 State = Mapping[str, Mapping[str, Mapping[bytes, bytes]]]

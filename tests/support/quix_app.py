@@ -69,7 +69,8 @@ class QuixApplication:
         self._report = folder / "recovered.json"
         self._process: ChildProcess | None = None
         folder.mkdir(parents=True, exist_ok=True)
-        broker.create_topic(self.input, PARTITIONS)
+        # Its records are of long ago: by default the broker would delete them at once.
+        broker.create_topic(self.input, PARTITIONS, config={"retention.ms": "-1"})
 
     def start(self) -> None:
         command = [str(quix_python()), str(_PROGRAM), self.broker.bootstrap, self.group]
@@ -84,7 +85,8 @@ class QuixApplication:
     def stop(self) -> Mapping[str, int]:
         """SIGTERM; returns how many records it had recovered, by changelog partition."""
         assert self._process is not None
-        assert self._process.terminate(60) == 0, self._process.tail()
+        code = self._process.terminate(60)
+        assert code == 0, f"exit {code}\n{self._process.tail()}"
         return msgspec.json.decode(self._report.read_bytes(), type=dict[str, int])
 
     def wait_until_processed(self, partition_count: int | None = None, timeout: float = 90) -> None:
