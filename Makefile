@@ -36,6 +36,7 @@ java:
 jars: java venv
 	@echo 'looking for the Kafka jars (the first time they are fetched)'
 	@$(BIN)/python -m tests.support.jars
+	@$(BIN)/python -m tests.support.quix_app
 
 demo: venv ## watch snapstore save and restore a store (needs no Java)
 	@$(BIN)/snapstore demo

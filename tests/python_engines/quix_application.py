@@ -1,5 +1,7 @@
 """The application under test: counts per key in a plain store, and sums in windows of ten seconds.
 
+Numbers below zero are passed over.
+
     quix_application.py BOOTSTRAP GROUP INPUT STATE_DIR GUARANTEE REPORT
 
 Runs until SIGTERM, then writes to REPORT, as JSON, how many records it has recovered of each
@@ -61,7 +63,8 @@ def main(
         rocksdb_options=RocksDBOptions(write_buffer_size=SMALL_BUFFER_BYTES),
     )
     topic = application.topic(source, key_deserializer="str", value_deserializer="json")
-    numbers = application.dataframe(topic).apply(count, stateful=True)
+    numbers = application.dataframe(topic)
+    numbers = numbers.filter(lambda value: value >= 0).apply(count, stateful=True)
     numbers.tumbling_window(WINDOW_MS).sum().current()
     application.run()
     Path(report).write_text(json.dumps(recovered))

@@ -159,6 +159,14 @@ def feed(application: QuixApplication, first: int, count: int) -> None:
     assert producer.flush(30) == 0
 
 
+def feed_nothing(application: QuixApplication) -> None:
+    """Write a record to each partition that the application passes over: it changes no store."""
+    producer = Producer({"bootstrap.servers": application.broker.bootstrap})
+    for partition in range(PARTITIONS):
+        producer.produce(application.input, key=b"nothing", value=b"-1", partition=partition)
+    assert producer.flush(30) == 0
+
+
 def _produce(producer: Producer, topic: str, number: int) -> None:
     partition = number % PARTITIONS
     producer.produce(
@@ -168,3 +176,7 @@ def _produce(producer: Producer, topic: str, number: int) -> None:
         partition=partition,
         timestamp=_FIRST_TIMESTAMP_MS + number * _MS_BETWEEN_RECORDS,
     )
+
+
+if __name__ == "__main__":
+    quix_python()
