@@ -3,10 +3,8 @@
 from collections.abc import Sequence
 from pathlib import Path
 
-import msgspec
-
 from snapstore.config import Config
-from snapstore.errors import ConfigError, StoreNotFoundError
+from snapstore.errors import ConfigError, NotReplayableError, StoreNotFoundError
 from snapstore.operations.capture_choice import CaptureMode, CaptureOptions, Chooser
 from snapstore.operations.changelog_snapshot import ChangelogMaker
 from snapstore.operations.fileless import FilelessStores, Wish, from_catalog
@@ -88,7 +86,7 @@ class Capturing:
         if rules is None:
             return found
         folder = self._maker(ports).work_folder
-        locations = [*found.locations]
+        locations, notes = [*found.locations], [*found.notes]
         names = {location.store.application for location in locations}
         for name in sorted(names | ({application} if application is not None else set())):
             if self.mode == "changelog":
@@ -98,10 +96,16 @@ class Capturing:
             fileless = FilelessStores(
                 name, locations, rules, ports.changelog, ports.clock, lambda one: folder(one).absent
             )
-            locations += fileless.place(
-                self._wishes(selection), selection.tasks, everywhere=self.mode == "changelog"
-            )
-        return msgspec.structs.replace(found, locations=tuple(locations))
+            for wish in self._wishes(selection):
+                try:
+                    locations += fileless.place(
+                        [wish], selection.tasks, everywhere=self.mode == "changelog"
+                    )
+                except (ConfigError, NotReplayableError) as error:
+                    if wish.store in selection.stores:
+                        raise
+                    notes.append(f"{wish.store} is left out: {error.message} ({error.hint})")
+        return Discovery(locations=tuple(locations), notes=tuple(notes))
 
     def _wishes(self, selection: Selection) -> Sequence[Wish]:
         """Return the configured stores that need no files: all in memory, others if they are named.

@@ -20,7 +20,7 @@ from tests.support.broker import Broker
 from tests.support.crash import kill_at
 from tests.support.logged_store import TASK, LoggedStore
 from tests.support.state_dirs import holding_locks, make_database
-from tests.support.streams_store import APPLICATION
+from tests.support.streams_store import APPLICATION, Pairs, make_key_value
 
 
 @pytest.fixture
@@ -32,7 +32,8 @@ def take(
     logged: LoggedStore, capture: CaptureMode | None = "changelog", *, disk: bool = False
 ) -> StoreOutcome:
     with logged.open() as store:
-        report = store.snapshot(logged.state_dir if disk else None, capture=capture)
+        place = logged.state_dir if disk else None
+        report = store.snapshot(place, stores=[logged.name], capture=capture)
     (outcome,) = report.outcomes
     return outcome
 
@@ -119,6 +120,23 @@ def test_a_store_without_files_needs_to_be_described(logged: LoggedStore) -> Non
     assert outcome.snapshot is not None
     assert outcome.snapshot.description.store_type == "in-memory"
     assert outcome.snapshot.description.applied_offset == 23
+
+
+def test_a_store_that_is_not_described_well_enough_stops_no_other(logged: LoggedStore) -> None:
+    logged.write(numbered(10))
+    logged.save(9)
+    file = logged.folder / "snapstore.yaml"
+    file.write_bytes(msgspec.json.encode({"stores": {"elsewhere": {"format": "plain"}}}))
+    logged.settings["SNAPSTORE_CONFIG"] = str(file)
+    (logged.state_dir / APPLICATION / "1_0").mkdir()
+    make_key_value(logged.state_dir, "1_0", "other", Pairs(pairs={}, applied_offset=1))
+    with logged.open() as store:
+        report = store.snapshot(logged.state_dir, tasks=["0_0"], capture="disk")
+        assert not report.failed
+        plan = store.snapshot(logged.state_dir, capture="changelog", dry_run=True)
+    assert {one.store.store for one in plan.locations} == {logged.name, "other"}
+    (note,) = plan.notes
+    assert note.startswith("elsewhere is left out: nothing tells which tasks")
 
 
 def test_a_work_folder_of_another_topic_is_thrown_away(logged: LoggedStore) -> None:
