@@ -21,15 +21,17 @@ _FLOCK = "hhqqi"
 
 # Prints the numbers of the paths that are locked. F_GETLK asks and takes nothing.
 _PROBE = """
-import fcntl, os, struct, sys
+import fcntl, os, stat, struct, sys
 held = []
 for number, path in enumerate(sys.stdin.buffer.read().split(b"\\0")):
     try:
-        file = os.open(path, os.O_RDONLY | os.O_CLOEXEC)
+        file = os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_NOFOLLOW | os.O_CLOEXEC)
     except (FileNotFoundError, NotADirectoryError):
         continue
     except OSError as error:
         sys.exit(f"{os.fsdecode(path)}: {error.strerror}")
+    if not stat.S_ISREG(os.fstat(file).st_mode):
+        sys.exit(f"{os.fsdecode(path)} is not a regular file")
     asked = struct.pack("hhqqi", fcntl.F_WRLCK, os.SEEK_SET, 0, 0, 0)
     answer = fcntl.fcntl(file, fcntl.F_GETLK, asked)
     if struct.unpack("hhqqi", answer)[0] != fcntl.F_UNLCK:
@@ -90,7 +92,7 @@ def hold_lock(path: Path) -> Iterator[None]:
 
 def _open_or_make(path: Path) -> int:
     """Open the lock file. A new one belongs to whom its folder belongs to: root may be at work."""
-    flags = os.O_RDWR | os.O_CLOEXEC
+    flags = os.O_RDWR | os.O_NONBLOCK | os.O_NOFOLLOW | os.O_CLOEXEC
     try:
         file = os.open(path, flags | os.O_CREAT | os.O_EXCL, 0o640)
     except FileExistsError:

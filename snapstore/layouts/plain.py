@@ -26,6 +26,7 @@ from snapstore.errors import (
 )
 from snapstore.layouts.locks import held_locks, hold_lock
 from snapstore.model.identity import ChangelogPartition, StoreId
+from snapstore.model.regular_file import read_source
 from snapstore.model.snapshot import Description
 from snapstore.model.store import ChangelogPosition, StoreLocation
 from snapstore.ports import Discovery, FileNote, Note, StoreView
@@ -104,7 +105,7 @@ class PlainLayout:
 
     def noted_offsets(self, location: StoreLocation) -> bytes | None:
         try:
-            return (location.task_dir / SIDE_FILE).read_bytes()
+            return read_source(location.task_dir / SIDE_FILE)
         except FileNotFoundError:
             return None
 
@@ -169,7 +170,7 @@ class PlainLayout:
             return ()
         content = _encode(restored[0])
         path = task_dir / SIDE_FILE
-        if path.exists() and path.read_bytes() == content:
+        if path.exists() and read_source(path) == content:
             return ()
         return (FileNote(name=SIDE_FILE, content=content),)
 

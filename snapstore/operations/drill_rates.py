@@ -8,6 +8,7 @@ from pathlib import Path
 import msgspec
 
 from snapstore.model.freshness import Rates
+from snapstore.model.regular_file import NotRegularError, read_regular
 from snapstore.operations.drill_report import DrilledStore
 
 _LEAST_BYTES = 1 << 20
@@ -25,8 +26,8 @@ class MeasuredRates(msgspec.Struct, frozen=True, kw_only=True):
 def read_rates(path: Path) -> MeasuredRates | None:
     """Return what the last drill measured; None where none has been, or its note is unreadable."""
     try:
-        return msgspec.json.decode(path.read_bytes(), type=MeasuredRates)
-    except (FileNotFoundError, msgspec.DecodeError):
+        return msgspec.json.decode(read_regular(path), type=MeasuredRates)
+    except (FileNotFoundError, NotRegularError, msgspec.DecodeError):
         return None
 
 

@@ -11,6 +11,7 @@ from pathlib import Path
 
 import msgspec
 
+from snapstore.model.regular_file import NotRegularError, read_regular
 from snapstore.model.snapshot import Position
 
 Remember = Callable[[Path, Mapping[str, tuple[Position, ...]]], None]
@@ -47,9 +48,9 @@ class Lineage:
     def recall(self, task_dir: Path) -> Mapping[str, tuple[Position, ...]]:
         """Return what is known of a directory; nothing if another one is in its place now."""
         try:
-            note = msgspec.json.decode(self._file(task_dir).read_bytes(), type=_Note)
+            note = msgspec.json.decode(read_regular(self._file(task_dir)), type=_Note)
             status = task_dir.stat()
-        except (FileNotFoundError, msgspec.DecodeError):
+        except (FileNotFoundError, NotRegularError, msgspec.DecodeError):
             return {}
         same = (note.device, note.inode) == (status.st_dev, status.st_ino)
         return note.stores if same else {}

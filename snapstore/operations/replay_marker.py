@@ -6,6 +6,7 @@ with it only if it would stage the same.
 
 from pathlib import Path
 
+from snapstore.model.regular_file import NotRegularError, read_regular
 from snapstore.operations.restore_target import work_folder
 from snapstore.operations.stage_files import FileWriter, os_errors, sync_folder
 
@@ -22,8 +23,10 @@ def set_marker(task_dir: Path, content: bytes, files: FileWriter) -> None:
 
 def has_marker(task_dir: Path, content: bytes) -> bool:
     """Whether what is staged is what ``content`` stands for."""
-    marker = _marker(task_dir)
-    return marker.exists() and marker.read_bytes() == content
+    try:
+        return read_regular(_marker(task_dir)) == content
+    except (FileNotFoundError, NotRegularError):
+        return False
 
 
 def clear_marker(task_dir: Path) -> None:

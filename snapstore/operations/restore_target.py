@@ -8,6 +8,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 
 from snapstore.errors import ConfigError, UnsafePathError
+from snapstore.model.regular_file import open_regular
 from snapstore.model.snapshot import FileEntry
 from snapstore.operations.restore_names import WORK_FOLDER
 from snapstore.operations.restore_plan import FoundFile, PresentStore, TaskTarget
@@ -126,8 +127,7 @@ def free_bytes(path: Path) -> int:
 def hash_file(path: Path) -> str:
     """Return the SHA-256 of a regular file in hex; links are not followed."""
     digest = hashlib.sha256()
-    fd = os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_CLOEXEC)
-    with os.fdopen(fd, "rb", buffering=0) as file:
+    with os.fdopen(open_regular(path), "rb", buffering=0) as file:
         while chunk := file.read(_CHUNK_BYTES):
             digest.update(chunk)
     return digest.hexdigest()

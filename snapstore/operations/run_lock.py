@@ -28,7 +28,7 @@ def run_lock(folder: Path, application: str, *, now: datetime) -> Iterator[None]
     path = folder / f"{keys.segment(application)}.lock"
     try:
         folder.mkdir(parents=True, exist_ok=True)
-        fd = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
+        fd = os.open(path, os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW | os.O_CLOEXEC, 0o600)
     except OSError as error:
         raise ConfigError(
             f"cannot make the lock file {path}: {error.strerror}",

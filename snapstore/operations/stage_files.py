@@ -10,9 +10,11 @@ from pathlib import Path
 import msgspec
 
 from snapstore.errors import ConfigError, NoSpaceError, UnavailableError
+from snapstore.model.regular_file import open_regular
 
 Warn = Callable[[str], None]
 
+_NEW = os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_NONBLOCK | os.O_NOFOLLOW | os.O_CLOEXEC
 _NO_SPACE = {errno.ENOSPC, errno.EDQUOT}
 _NO_LINKS = {errno.EPERM, errno.EMLINK, errno.ENOTSUP, errno.ENOSYS, errno.EXDEV}
 _NOT_ALLOWED = {errno.EACCES, errno.EPERM, errno.EROFS, errno.ENOTDIR, errno.EISDIR, errno.ELOOP}
@@ -64,7 +66,7 @@ class FileWriter:
         with os_errors(path):
             fd = os.open(
                 temporary,
-                os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_NOFOLLOW | os.O_CLOEXEC,
+                _NEW,
                 0o600,
             )
             with os.fdopen(fd, "wb", buffering=0) as file:
@@ -74,7 +76,11 @@ class FileWriter:
             temporary.replace(path)
 
     def copy(self, source: Path, target: Path, recorded_mode: int) -> None:
-        with os_errors(target), source.open("rb") as reader, target.open("wb") as writer:
+        with (
+            os_errors(target),
+            os.fdopen(open_regular(source), "rb") as reader,
+            target.open("wb") as writer,
+        ):
             shutil.copyfileobj(reader, writer, 1 << 20)
             self._apply(writer.fileno(), target, self._permissions.of_file(recorded_mode))
 
@@ -93,7 +99,7 @@ class FileWriter:
     def adopt(self, path: Path, recorded_mode: int) -> None:
         """Give a file that lies there already its mode and owner."""
         with os_errors(path):
-            fd = os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_CLOEXEC)
+            fd = open_regular(path)
         try:
             self._apply(fd, path, self._permissions.of_file(recorded_mode))
         finally:
@@ -145,7 +151,7 @@ def sync_folder(folder: Path) -> None:
 
 
 def _sync(path: Path) -> None:
-    fd = os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_CLOEXEC)
+    fd = os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_NOFOLLOW | os.O_CLOEXEC)
     try:
         os.fsync(fd)
     finally:

@@ -14,6 +14,7 @@ from pathlib import Path
 import msgspec
 
 from snapstore.errors import ManifestInvalidError
+from snapstore.model.regular_file import NotRegularError, read_regular
 from snapstore.operations.restore_target import staging_folder, work_folder
 from snapstore.operations.stage_files import FileWriter, os_errors, sync_folder
 
@@ -132,8 +133,8 @@ def _move(source: Path, target: Path) -> None:
 
 def _read(journal: Path) -> Swap:
     try:
-        swap = msgspec.json.decode(journal.read_bytes(), type=Swap)
-    except msgspec.DecodeError as error:
+        swap = msgspec.json.decode(read_regular(journal), type=Swap)
+    except (NotRegularError, msgspec.DecodeError) as error:
         raise ManifestInvalidError(
             f"{journal} cannot be read",
             hint="it tells which directory an interrupted restore moved aside: look into"

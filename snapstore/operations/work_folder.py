@@ -11,6 +11,7 @@ from pathlib import Path
 
 import msgspec
 
+from snapstore.model.regular_file import NotRegularError, read_regular
 from snapstore.model.snapshot import Position
 from snapstore.model.store import StoreLocation
 from snapstore.operations.stage_files import os_errors, sync_folder
@@ -44,8 +45,8 @@ class WorkFolder:
     def read(self) -> WorkNote | None:
         """Return the note; None where there is none, or none that can be read."""
         try:
-            return msgspec.json.decode(self._note.read_bytes(), type=WorkNote)
-        except (FileNotFoundError, msgspec.DecodeError):
+            return msgspec.json.decode(read_regular(self._note), type=WorkNote)
+        except (FileNotFoundError, NotRegularError, msgspec.DecodeError):
             return None
 
     def write(self, note: WorkNote) -> None:

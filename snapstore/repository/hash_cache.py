@@ -3,6 +3,7 @@
 import contextlib
 import fcntl
 import hashlib
+import os
 import threading
 from collections.abc import Iterator
 from pathlib import Path
@@ -10,11 +11,13 @@ from tempfile import NamedTemporaryFile
 
 import msgspec
 
+from snapstore.model.regular_file import NotRegularError, read_regular
 from snapstore.model.store import FileIdentity
 
 _MAGIC = b"snapstore hashes 1\n"
 _YOUNG_NS = 2_000_000_000
 _MAX_ENTRIES = 200_000
+_LIMIT_BYTES = _MAX_ENTRIES * 256
 
 
 _Facts = tuple[int, int, int, int, int]
@@ -88,8 +91,8 @@ def _is_young(identity: FileIdentity, now_ns: int) -> bool:
 
 def _load(path: Path) -> dict[_Facts, bytes]:
     try:
-        raw = path.read_bytes()
-    except FileNotFoundError:
+        raw = read_regular(path, limit_bytes=_LIMIT_BYTES)
+    except (FileNotFoundError, NotRegularError):
         return {}
     head = len(_MAGIC) + hashlib.sha256().digest_size
     body = raw[head:]
@@ -100,7 +103,8 @@ def _load(path: Path) -> dict[_Facts, bytes]:
 
 @contextlib.contextmanager
 def _locked(path: Path) -> Iterator[None]:
-    with path.open("ab") as file:
+    flags = os.O_WRONLY | os.O_CREAT | os.O_NONBLOCK | os.O_NOFOLLOW | os.O_CLOEXEC
+    with os.fdopen(os.open(path, flags, 0o644), "wb") as file:
         fcntl.flock(file, fcntl.LOCK_EX)
         yield
 

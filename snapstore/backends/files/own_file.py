@@ -5,7 +5,7 @@ from pathlib import Path
 
 from snapstore.errors import SourceDamagedError
 
-_FLAGS = os.O_RDONLY | os.O_CLOEXEC | os.O_NOFOLLOW
+_FLAGS = os.O_RDONLY | os.O_CLOEXEC | os.O_NOFOLLOW | os.O_NONBLOCK
 
 
 class OwnFile:

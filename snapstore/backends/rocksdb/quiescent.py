@@ -1,5 +1,6 @@
 """Look into a store that nobody writes to."""
 
+import stat
 from contextlib import ExitStack
 from pathlib import Path
 
@@ -41,13 +42,24 @@ def _open(found: Found, folder: Path) -> OpenDatabase:
         raise _damaged(found, manifest, "it is missing")
     tables = [name for name in listed if names.is_table(name)]
     wanted = {names.CURRENT, manifest, *tables, *filter(names.is_log, listed)}
-    for name in wanted | set(filter(names.is_blob, listed)):
+    for name in sorted(wanted | set(filter(names.is_blob, listed))):
+        _require_regular(found, name)
         (folder / name).symlink_to((found.path / name).absolute())
     open_files = ALL_FILES if reserve(len(tables)) else _FEW_FILES
     try:
         return OpenDatabase(folder, found.name, max_open_files=open_files)
     except OpenError as failure:
         raise _damaged(found, failure.file, failure.reason) from failure
+
+
+def _require_regular(found: Found, name: str) -> None:
+    """RocksDB would wait for ever at a pipe, and read from a device what nobody wrote."""
+    try:
+        status = (found.path / name).lstat()
+    except FileNotFoundError:
+        return
+    if not stat.S_ISREG(status.st_mode):
+        raise _damaged(found, name, "it is not a regular file")
 
 
 def _damaged(found: Found, file: str | None, reason: str) -> SourceDamagedError:

@@ -5,11 +5,13 @@ RocksDB's log_format.h and version_edit.cc), and adding a family is an edit with
 name. A database may be opened only through a copy; reading these bytes disturbs nobody.
 """
 
+import os
 from collections.abc import Iterable, Iterator
 from pathlib import Path
 
 from snapstore.layouts.kafka_streams.family import FAMILY
 from snapstore.layouts.kafka_streams.names import BEFORE_4_3, FROM_4_3
+from snapstore.model.regular_file import NotRegularError, open_regular, read_regular
 
 _BLOCK_BYTES = 32 * 1024
 _HEADER_BYTES = 7
@@ -31,11 +33,11 @@ def generation_of(databases: Iterable[Path]) -> str:
 def has_offsets_family(database: Path) -> bool:
     """Whether the MANIFEST in force adds the family; False when there is none to read."""
     try:
-        name = (database / "CURRENT").read_text(encoding="ascii").strip()
+        name = read_regular(database / "CURRENT").decode("ascii").strip()
         if not name.startswith("MANIFEST-") or "/" in name:
             return False
         return _contains(database / name, _FAMILY_ADDED)
-    except (FileNotFoundError, NotADirectoryError, UnicodeDecodeError):
+    except (FileNotFoundError, NotADirectoryError, UnicodeDecodeError, NotRegularError):
         return False
 
 
@@ -51,7 +53,7 @@ def _contains(manifest: Path, needle: bytes) -> bool:
 
 def _payloads(manifest: Path) -> Iterator[bytes]:
     """Yield the log's records without their headers, which may stand in the middle of an edit."""
-    with manifest.open("rb") as file:
+    with os.fdopen(open_regular(manifest), "rb") as file:
         while block := file.read(_BLOCK_BYTES):
             start = 0
             while start + _HEADER_BYTES <= len(block):

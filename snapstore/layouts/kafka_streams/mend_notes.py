@@ -7,6 +7,7 @@ from snapstore.layouts.kafka_streams.checkpoint import parse_checkpoint, render_
 from snapstore.layouts.kafka_streams.family import FAMILY, offset_entry
 from snapstore.layouts.kafka_streams.names import CHECKPOINT, GLOBAL
 from snapstore.model.identity import ChangelogPartition, StoreId
+from snapstore.model.regular_file import read_source
 from snapstore.model.state_facts import OrphanLine, StoreFacts, TaskFacts
 from snapstore.ports import FamilyNote, FileNote, Note
 
@@ -63,7 +64,7 @@ def _task_file(task_dir: Path, gone: Collection[ChangelogPartition]) -> list[Fil
     path = task_dir / CHECKPOINT
     if not gone or not path.exists():
         return []
-    offsets = parse_checkpoint(path.read_bytes(), path)
+    offsets = parse_checkpoint(read_source(path), path)
     kept = {changelog: at for changelog, at in offsets.items() if changelog not in gone}
     if len(kept) == len(offsets):
         return []

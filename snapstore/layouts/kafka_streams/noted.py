@@ -21,6 +21,7 @@ from snapstore.layouts.kafka_streams.refusals import (
 )
 from snapstore.layouts.kafka_streams.topics import Attribution, attribute
 from snapstore.model.identity import ChangelogPartition, StoreId
+from snapstore.model.regular_file import read_source
 from snapstore.model.store import ChangelogPosition, StoreLocation
 
 
@@ -32,7 +33,7 @@ def offset_file(location: StoreLocation) -> Path:
 
 def read_offset_file(location: StoreLocation) -> bytes | None:
     try:
-        return offset_file(location).read_bytes()
+        return read_source(offset_file(location))
     except (FileNotFoundError, NotADirectoryError):
         return None
 

@@ -18,6 +18,7 @@ from snapstore.layouts.kafka_streams.names import (
 from snapstore.layouts.kafka_streams.tasks import CUSTOM, TaskContent, read_task
 from snapstore.layouts.kafka_streams.topics import attribute
 from snapstore.model.identity import ChangelogPartition, StoreId
+from snapstore.model.regular_file import read_source
 from snapstore.model.snapshot import Description
 from snapstore.ports import FamilyNote, FileNote, Note, StoreView
 
@@ -101,7 +102,7 @@ def _task_file(task_dir: Path, lines: Offsets) -> list[Note]:
 
 def _file_note(task_dir: Path, name: str, content: bytes | None) -> list[Note]:
     path = task_dir / name
-    there = path.read_bytes() if path.exists() else None
+    there = read_source(path) if path.exists() else None
     return [] if there == content else [FileNote(name=name, content=content)]
 
 
@@ -115,7 +116,7 @@ def _kept_lines(
     path = task_dir / CHECKPOINT
     if not path.exists():
         return {}
-    offsets = parse_checkpoint(path.read_bytes(), path)
+    offsets = parse_checkpoint(read_source(path), path)
     first = restored[0].store
     replaced = {description.store.store for description in restored}
     known = {

@@ -28,6 +28,7 @@ from snapstore.layouts.kafka_streams.tasks import (
 )
 from snapstore.layouts.kafka_streams.topics import Attribution, attribute
 from snapstore.model.identity import ChangelogPartition, StoreId
+from snapstore.model.regular_file import read_source
 from snapstore.model.state_facts import (
     Damage,
     DatabaseFacts,
@@ -122,11 +123,9 @@ class _TaskReader:
         """Return the applied offsets in a file; None when it is not there or cannot be read."""
         path = self._task_dir / name
         try:
-            content = path.read_bytes()
+            offsets = parse_checkpoint(read_source(path), path)
         except (FileNotFoundError, NotADirectoryError):
             return None
-        try:
-            offsets = parse_checkpoint(content, path)
         except SourceDamagedError as error:
             self._fault = self._fault or error.message
             self._unreadable.append(name)

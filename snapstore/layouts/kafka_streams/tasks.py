@@ -26,6 +26,7 @@ from snapstore.layouts.kafka_streams.names import (
     own_checkpoint,
 )
 from snapstore.model.identity import StoreId
+from snapstore.model.regular_file import read_source
 from snapstore.model.store import StoreLocation
 
 KEY_VALUE = "key-value"
@@ -154,7 +155,7 @@ def _has_line(task_dir: Path, id_: StoreId, files: set[str]) -> bool:
         return False
     path = task_dir / CHECKPOINT
     try:
-        offsets = parse_checkpoint(path.read_bytes(), path)
+        offsets = parse_checkpoint(read_source(path), path)
     except FileNotFoundError:
         return False
     topic = conventional_topic(id_)

@@ -14,6 +14,7 @@ from snapstore.errors import (
     RepositoryNotFoundError,
     StorageError,
 )
+from snapstore.model.regular_file import open_regular
 from snapstore.model.store import ByteSource
 from snapstore.ports import ObjectStat, UnfinishedUpload
 from snapstore.storages.checked import checked_chunks
@@ -173,7 +174,7 @@ class _Opened:
     def __enter__(self) -> tuple[int, Path]:
         with translated("read", self._path):
             try:
-                self._fd = os.open(self._path, os.O_RDONLY | os.O_CLOEXEC)
+                self._fd = open_regular(self._path)
             except (FileNotFoundError, NotADirectoryError) as error:
                 raise ObjectNotFoundError(f"there is no {self._key}", key=self._key) from error
         return self._fd, self._path
