@@ -29,7 +29,7 @@ class InterruptedFreezer(Freezer):
             act, self._act = self._act, None
             act()
 
-    def _hold_and_tell(self, path: Path) -> Held:
+    def _hold_and_tell(self, path: str) -> Held:
         pin = Pin(path)
         self._told("held a table")
         return pin

@@ -1,9 +1,11 @@
 """The files of one store, held still while they are read."""
 
+import os
 import stat
 import tempfile
 from collections.abc import Iterable, Sequence
 from contextlib import ExitStack
+from operator import attrgetter
 from pathlib import Path
 
 from snapstore.backends.rocksdb import names
@@ -38,15 +40,16 @@ class RocksDBCapture:
             for name, table in database.tables.items()
         }
         self._view = RocksDBView({held.found.name: held.opened for held in databases})
-        tables = [_table_file(name, held) for name, (held, _) in self._held.items()]
-        copies = [file for database in databases for file in _copied_files(database)]
-        self._dying = sorted(
-            (file for file in tables if self._is_dead(file)), key=lambda file: file.name
-        )
-        dying = {file.name for file in self._dying}
-        living = [file for file in tables if file.name not in dying]
-        rest = sorted([*living, *copies, *side_files], key=lambda file: file.name)
-        self._files = (*self._dying, *rest)
+        dying: list[CapturedFile] = []
+        rest = [*side_files]
+        for database in databases:
+            rest += _copied_files(database)
+            for name, table in database.tables.items():
+                status = database.statuses[name]
+                file = _table_file(names.child(database.found.name, name), table, status)
+                (rest if status.st_nlink else dying).append(file)
+        by_name = attrgetter("name")
+        self._files = (*sorted(dying, key=by_name), *sorted(rest, key=by_name))
 
     @property
     def files(self) -> tuple[CapturedFile, ...]:
@@ -74,9 +77,6 @@ class RocksDBCapture:
             return
         if any(other.status().st_nlink == 0 for other, _ in self._held.values()):
             check_free_space(self._source, self._min_free_bytes)
-
-    def _is_dead(self, file: CapturedFile) -> bool:
-        return self._held[file.name][0].status().st_nlink == 0
 
 
 def capture_store(
@@ -128,8 +128,7 @@ def _find(location: StoreLocation) -> tuple[Found, ...]:
         return ()
 
 
-def _table_file(name: str, held: Held) -> CapturedFile:
-    status = held.status()
+def _table_file(name: str, held: Held, status: os.stat_result) -> CapturedFile:
     return CapturedFile(
         name=name,
         mode=stat.S_IMODE(status.st_mode),

@@ -59,7 +59,7 @@ class Freezer:
     """Makes attempts on one database; ``folder`` is made anew by each."""
 
     def __init__(
-        self, found: Found, folder: Path, hold: Callable[[Path], Held], min_free_bytes: int
+        self, found: Found, folder: Path, hold: Callable[[str], Held], min_free_bytes: int
     ) -> None:
         self._found = found
         self._source = found.path
@@ -127,18 +127,19 @@ class Freezer:
     def _hold_new(self, listed: Iterable[str]) -> list[str]:
         """Hold what is not held yet; return the logs among it. What is gone already is left."""
         new_logs = []
+        source = f"{self._source}/"
         for name in listed:
-            path = self._source / name
+            held = self._tables.get(name)
             try:
+                if isinstance(held, Copy) and not held.is_current():
+                    held.free()
+                    held = None
+                if held is not None:
+                    continue
                 if names.is_table(name):
-                    held = self._tables.get(name)
-                    if isinstance(held, Copy) and not held.is_current():
-                        held.free()
-                        held = None
-                    if held is None:
-                        self._tables[name] = self._hold(path)
+                    self._tables[name] = self._hold(source + name)
                 elif names.is_log(name) and name not in self._logs:
-                    self._logs[name] = Pin(path)
+                    self._logs[name] = Pin(source + name)
                     new_logs.append(name)
             except FileNotFoundError:
                 continue

@@ -35,7 +35,7 @@ class Held(Protocol):
         ...
 
 
-def open_file(path: Path) -> int:
+def open_file(path: Path | str) -> int:
     """Open a regular file for reading, never through a link.
 
     Raises FileNotFoundError, CaptureError naming the file when it cannot be read, or OSError where
@@ -44,7 +44,7 @@ def open_file(path: Path) -> int:
     try:
         fd = os.open(path, _FLAGS)
     except PermissionError as error:
-        raise unreadable(path) from error
+        raise unreadable(Path(path)) from error
     except OSError as error:
         if error.errno in {errno.ENOENT, errno.EMFILE, errno.ENFILE}:
             raise
@@ -72,10 +72,15 @@ def identity(status: os.stat_result) -> FileIdentity:
 
 
 class Pin:
-    """A file kept alive by an open descriptor; deleting its name does not free it."""
+    """A file kept alive by an open descriptor; deleting its name does not free it.
 
-    def __init__(self, path: Path) -> None:
-        self.name = path.name
+    A store may have tens of thousands, so its path is a plain text.
+    """
+
+    __slots__ = ("_fd", "link", "name")
+
+    def __init__(self, path: str) -> None:
+        self.name = path.rpartition("/")[2]
         self._fd: int | None = open_file(path)
         self.link = f"/proc/self/fd/{self._fd}"
 
@@ -101,6 +106,8 @@ class Pin:
 
 class PinnedSource:
     """The first ``size`` bytes of a pinned file; refuses to read once it was released."""
+
+    __slots__ = ("_pin", "_size")
 
     def __init__(self, pin: Pin, size: int) -> None:
         self._pin = pin
@@ -141,9 +148,9 @@ class StagedSource:
 class Copy:
     """A copy in ``staging``, named by what it is a copy of, so that a later attempt finds it."""
 
-    def __init__(self, path: Path, staging: Path, min_free_bytes: int) -> None:
-        self.name = path.name
-        self._path = path
+    def __init__(self, path: str, staging: Path, min_free_bytes: int) -> None:
+        self.name = path.rpartition("/")[2]
+        self._path = Path(path)
         fd = open_file(path)
         try:
             self._status = os.fstat(fd)

@@ -1,6 +1,7 @@
 """Hold one database and prove that it opens; try again while it changes."""
 
 import errno
+import os
 import shutil
 from collections.abc import Callable
 from functools import partial
@@ -27,11 +28,15 @@ Pause = Callable[[float], None]
 
 
 class HeldDatabase(msgspec.Struct, frozen=True, kw_only=True):
-    """A database that is held still and open. ``tables`` are the live ones, and no other."""
+    """A database that is held still and open. ``tables`` are the live ones, and no other.
+
+    ``statuses`` are theirs, looked at after the MANIFEST was read.
+    """
 
     found: Found
     folder: Path
     tables: dict[str, Held]
+    statuses: dict[str, os.stat_result]
     copies: tuple[str, ...]
     opened: OpenDatabase
 
@@ -101,7 +106,7 @@ def _attempt(found: Found, room: Path, options: RocksDBOptions, *, copying: bool
         raise
 
 
-def _hold(room: Path, options: RocksDBOptions, copying: bool) -> Callable[[Path], Held]:
+def _hold(room: Path, options: RocksDBOptions, copying: bool) -> Callable[[str], Held]:
     if not copying:
         return Pin
     staging = room / "copies"
@@ -112,11 +117,13 @@ def _hold(room: Path, options: RocksDBOptions, copying: bool) -> Callable[[Path]
 def _only_live(frozen: Frozen, opened: OpenDatabase) -> HeldDatabase:
     """Keep the tables that the MANIFEST calls live, once their presence and size are checked."""
     live = opened.live_tables()
+    statuses = {}
     for name, size in live.items():
         held = frozen.tables.get(name)
         if held is None:
             raise OpenError(f"the table {name} is missing", name)
-        found_size = held.status().st_size
+        statuses[name] = held.status()
+        found_size = statuses[name].st_size
         if found_size != size:
             raise OpenError(f"{name} has {found_size} bytes, not {size}", name)
     for name, table in frozen.tables.items():
@@ -127,6 +134,7 @@ def _only_live(frozen: Frozen, opened: OpenDatabase) -> HeldDatabase:
         found=frozen.found,
         folder=frozen.folder,
         tables={name: frozen.tables[name] for name in sorted(live)},
+        statuses=statuses,
         copies=frozen.copies,
         opened=opened,
     )
