@@ -15,14 +15,10 @@ from benchmarks.capture import measure_capture
 from benchmarks.contenders import FLAGS
 from benchmarks.lab import Lab, Sizes
 from benchmarks.local import measure_local, measure_startup
+from benchmarks.lost_disk import lost_disk_unmeasured, measure_lost_disk
 from benchmarks.memory import measure_simulated, peak_row
+from benchmarks.replays import measure_replay, replay_unmeasured
 from benchmarks.rows import Row, Table, rows_as_markdown, table_as_markdown
-from benchmarks.streams import (
-    lost_disk_unmeasured,
-    measure_lost_disk,
-    measure_replay,
-    replay_unmeasured,
-)
 from benchmarks.tools import PROJECT, Tools, find_tools, machine
 from benchmarks.transfer import measure_transfer
 
@@ -48,8 +44,8 @@ QUICK = Sizes(
     local_bytes=128 << 20,
     simulated_bytes=2 << 30,
     live_files=500,
-    lost_disk_records=20_000,
-    replay_records=50_000,
+    lost_disk_records=100_000,
+    replay_records=100_000,
 )
 
 

@@ -37,12 +37,14 @@ Until = Literal["forever", "caughtUp", "running"]
 class Run:
     """One life of the application, seen through what it reports."""
 
-    def __init__(self, command: list[str], directory: Path) -> None:
+    def __init__(self, command: list[str], directory: Path, *, dumps: bool = True) -> None:
         self.directory = directory
         self._dump = directory / "dump"
         self._report = directory / "report"
         self._ready = directory / "ready"
-        paths = (f"dump={self._dump}", f"report={self._report}", f"readyFile={self._ready}")
+        paths = [f"report={self._report}", f"readyFile={self._ready}"]
+        if dumps:
+            paths.append(f"dump={self._dump}")
         self.process = ChildProcess([*command, *paths], directory / "output")
 
     def wait_ready(self, timeout: float = 90) -> None:
@@ -121,6 +123,7 @@ class StreamsApp:
     memtable: int | None = None
     config: Mapping[str, str] = field(default_factory=dict)
     java_options: tuple[str, ...] = SHORT_LIVED
+    dumps: bool = True
     runs: list[Run] = field(default_factory=list)
 
     @property
@@ -134,7 +137,7 @@ class StreamsApp:
     def start(self, until: Until = "forever") -> Run:
         directory = self.work_dir / f"run-{len(self.runs)}"
         directory.mkdir(parents=True)
-        run = Run(self._command(until), directory)
+        run = Run(self._command(until), directory, dumps=self.dumps)
         self.runs.append(run)
         return run
 
