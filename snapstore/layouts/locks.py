@@ -8,37 +8,16 @@ import errno
 import fcntl
 import os
 import struct
-import subprocess
 import sys
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 
 from snapstore.errors import CaptureError, StoreInUseError
+from snapstore.layouts import lock_probe
+from snapstore.layouts.lock_probe import FLOCK, answer
 
-# struct flock of Linux: l_type, l_whence, l_start, l_len, l_pid
-_FLOCK = "hhqqi"
-
-# Prints the numbers of the paths that are locked. F_GETLK asks and takes nothing.
-_PROBE = """
-import fcntl, os, stat, struct, sys
-held = []
-for number, path in enumerate(sys.stdin.buffer.read().split(b"\\0")):
-    try:
-        file = os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_NOFOLLOW | os.O_CLOEXEC)
-    except (FileNotFoundError, NotADirectoryError):
-        continue
-    except OSError as error:
-        sys.exit(f"{os.fsdecode(path)}: {error.strerror}")
-    if not stat.S_ISREG(os.fstat(file).st_mode):
-        sys.exit(f"{os.fsdecode(path)} is not a regular file")
-    asked = struct.pack("hhqqi", fcntl.F_WRLCK, os.SEEK_SET, 0, 0, 0)
-    answer = fcntl.fcntl(file, fcntl.F_GETLK, asked)
-    if struct.unpack("hhqqi", answer)[0] != fcntl.F_UNLCK:
-        held.append(number)
-    os.close(file)
-print(*held)
-"""
+_TASKS = Path("/proc/self/task")
 
 
 def held_locks(paths: Iterable[Path]) -> frozenset[Path]:
@@ -46,24 +25,65 @@ def held_locks(paths: Iterable[Path]) -> frozenset[Path]:
 
     A child process asks: closing any descriptor of a file drops every POSIX lock that the closing
     process has on it, so a program that embeds snapstore would lose its own. For the same reason
-    the program's own locks are seen too. Raises CaptureError when a file may not be opened.
+    the program's own locks are seen too. /proc/locks would need no child, but does not show those
+    of another container. Raises CaptureError when a file may not be opened.
     """
     asked = list(dict.fromkeys(paths))
     if not asked:
         return frozenset()
-    answer = subprocess.run(
-        [sys.executable or "python3", "-I", "-S", "-c", _PROBE],
-        input=b"\0".join(os.fsencode(path) for path in asked),
+    names = [os.fsencode(path) for path in asked]
+    told = _asked_by_a_fork(names) if _is_single_threaded() else _asked_by_a_program(names)
+    if not (told.startswith(b"+") and told.endswith(b"\n")):
+        why = told.removeprefix(b"-").decode(errors="backslashreplace").strip()
+        raise CaptureError(
+            f"cannot tell whether the application runs: {why or 'nobody answered'}",
+            hint="run snapstore as the user of the application",
+        )
+    return frozenset(asked[int(number)] for number in told[1:].split())
+
+
+def _is_single_threaded() -> bool:
+    """Whether a fork is safe: of several threads it copies one, and the locks that others hold."""
+    try:
+        return len(list(_TASKS.iterdir())) == 1
+    except FileNotFoundError:
+        return False
+
+
+def _asked_by_a_fork(names: Sequence[bytes]) -> bytes:
+    """Ask without starting a program, in a tenth of the time."""
+    reader, writer = os.pipe()
+    child = os.fork()
+    if child == 0:
+        try:
+            os.close(reader)
+            with os.fdopen(writer, "wb") as answered:
+                answered.write(answer(names))
+        finally:
+            # Nothing of the program that was copied may run here, not even what cleans up.
+            os._exit(0)
+    os.close(writer)
+    with os.fdopen(reader, "rb") as told_by_child:
+        told = told_by_child.read()
+    try:
+        os.waitpid(child, 0)
+    except ChildProcessError:
+        # A program that ignores SIGCHLD has no children to wait for.
+        return told
+    return told
+
+
+def _asked_by_a_program(names: Sequence[bytes]) -> bytes:
+    # Imported here: a run that needs no child does not need it either.
+    import subprocess
+
+    done = subprocess.run(
+        [sys.executable or "python3", "-I", "-S", lock_probe.__file__],
+        input=b"\0".join(names),
         capture_output=True,
         check=False,
     )
-    if answer.returncode != 0:
-        raise CaptureError(
-            "cannot tell whether the application runs: "
-            + answer.stderr.decode(errors="backslashreplace").strip(),
-            hint="run snapstore as the user of the application",
-        )
-    return frozenset(asked[int(number)] for number in answer.stdout.split())
+    return done.stdout or done.stderr
 
 
 @contextmanager
@@ -78,7 +98,7 @@ def hold_lock(path: Path) -> Iterator[None]:
         raise _in_use(path)
     file = _open_or_make(path)
     try:
-        wanted = struct.pack(_FLOCK, fcntl.F_WRLCK, os.SEEK_SET, 0, 0, 0)
+        wanted = struct.pack(FLOCK, fcntl.F_WRLCK, os.SEEK_SET, 0, 0, 0)
         try:
             fcntl.fcntl(file, fcntl.F_OFD_SETLK, wanted)
         except OSError as exc:

@@ -1,8 +1,12 @@
 """Locks of other processes are seen without touching them, and held against them."""
 
 import fcntl
+import os
+import signal
 import subprocess
 import sys
+import threading
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -17,6 +21,20 @@ def lock(tmp_path: Path) -> Path:
     path = tmp_path / ".lock"
     path.touch()
     return path
+
+
+@pytest.fixture(params=["as it is", "several threads"], autouse=True)
+def threads(request: pytest.FixtureRequest) -> Iterator[None]:
+    """Where another thread is, a program asks; alone, as a test run mostly is, a fork."""
+    if request.param == "as it is":
+        yield
+        return
+    done = threading.Event()
+    other = threading.Thread(target=done.wait)
+    other.start()
+    yield
+    done.set()
+    other.join()
 
 
 def locked_elsewhere(path: Path) -> bool:
@@ -101,3 +119,51 @@ def test_asking_leaves_no_descriptor_open(lock: Path) -> None:
     with hold_lock(lock):
         pass
     assert len(sorted(Path("/proc/self/fd").iterdir())) == len(before)
+
+
+def test_a_program_that_ignores_the_end_of_its_children_is_told_all_the_same(lock: Path) -> None:
+    before = signal.signal(signal.SIGCHLD, signal.SIG_IGN)
+    try:
+        with holding_locks([lock]):
+            assert held_locks([lock]) == {lock}
+    finally:
+        signal.signal(signal.SIGCHLD, before)
+
+
+def test_asking_leaves_no_child_behind(lock: Path) -> None:
+    held_locks([lock])
+    with pytest.raises(ChildProcessError):
+        os.waitpid(-1, os.WNOHANG)
+
+
+def test_a_lock_in_the_place_of_a_pipe_is_not_waited_for(tmp_path: Path) -> None:
+    os.mkfifo(tmp_path / "pipe")
+    with pytest.raises(CaptureError, match="not a regular file"):
+        held_locks([tmp_path / "pipe"])
+
+
+_ALONE = """
+import fcntl, sys
+from pathlib import Path
+from snapstore.layouts.locks import held_locks
+lock = Path(sys.argv[1])
+with lock.open("rb+") as file:
+    fcntl.lockf(file, fcntl.LOCK_EX)
+    assert held_locks([lock, lock.with_name("free")]) == {lock}
+    assert "subprocess" not in sys.modules, "a program was started"
+    print("asked", flush=True)
+    sys.stdin.read()
+"""
+
+
+def test_a_program_of_one_thread_keeps_its_lock_and_starts_no_other_program(lock: Path) -> None:
+    lock.with_name("free").touch()
+    with subprocess.Popen(
+        [sys.executable, "-c", _ALONE, str(lock)], stdin=subprocess.PIPE, stdout=subprocess.PIPE
+    ) as program:
+        assert program.stdin is not None
+        assert program.stdout is not None
+        assert program.stdout.readline() == b"asked\n"
+        assert locked_elsewhere(lock)
+        program.stdin.close()
+    assert program.returncode == 0
