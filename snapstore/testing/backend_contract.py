@@ -71,7 +71,7 @@ class BackendContract(CopyContract):
                     materialise(capture, copy)
                 begun = writer.begun()
                 with backend.open_view(copy, writer.location.root) as view:
-                    seen.append(self._assert_complete(maker, view, begun))
+                    seen.append(self._assert_complete(maker, view, begun, exact=maker.exact))
                 time.sleep(0.02)
         assert len(set(seen)) > 1, "the application did not write meanwhile"
         assert seen == sorted(seen)
@@ -86,7 +86,7 @@ class BackendContract(CopyContract):
                 materialise(capture, target)
             begun = writer.begun()
         with backend.open_view(target, writer.location.root) as view:
-            assert self._assert_complete(maker, view, begun) >= 0
+            assert self._assert_complete(maker, view, begun, exact=maker.exact) >= 0
 
     def test_the_view_of_a_capture_sees_what_its_files_hold(
         self, backend: StoreBackend, maker: StoreMaker, task_dir: Path, target: Path

@@ -96,7 +96,7 @@ for number in itertools.count(1):
 def slow_to_read(folder: Path) -> None:
     """Make a mutable file that takes long enough to read for others to get their turn."""
     (folder / "large").touch()
-    os.truncate(folder / "large", 64 << 20)
+    os.truncate(folder / "large", 128 << 20)
 
 
 @contextmanager

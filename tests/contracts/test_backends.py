@@ -75,7 +75,7 @@ class TestFilesWithoutSettings(BackendContract):
 
     @pytest.fixture
     def backend(self) -> StoreBackend:
-        return FilesBackend(FilesBackend.Options(max_attempts=60))
+        return FilesBackend(FilesBackend.Options(max_attempts=2000))
 
     @pytest.fixture
     def maker(self, tmp_path: Path) -> StoreMaker:
