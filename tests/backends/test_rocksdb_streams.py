@@ -11,6 +11,7 @@ from tests.support.fixtures import FIXTURES, FixtureName, expected, unpack
 from tests.support.rocksdb import locate, raw_contents
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", FIXTURES)
 def test_every_store_of_kafka_streams_comes_back_with_equal_raw_contents(
     name: FixtureName, tmp_path: Path

@@ -19,6 +19,7 @@ def written(task_dir: Path, database: str = DATABASE) -> dict[str, dict[bytes, b
     return raw_contents(task_dir / database, scratch)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("batches", [30, 150, 300])
 def test_a_writer_that_is_killed_leaves_whole_batches_with_their_offset(
     tmp_path: Path, batches: int

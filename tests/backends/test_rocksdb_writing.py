@@ -21,6 +21,7 @@ def _tables(folder: Path) -> dict[str, str]:
     }
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", FIXTURES)
 def test_no_table_of_kafka_streams_is_rewritten(name: FixtureName, tmp_path: Path) -> None:
     application = unpack(name, tmp_path / "state")

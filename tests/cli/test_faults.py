@@ -62,6 +62,7 @@ def test_a_missing_bucket_fails_every_command_with_one_line(
     assert bucket_of(s3_config) in result.err or "bucket" in result.err
 
 
+@pytest.mark.slow
 def test_snapshot_and_restore_work_on_s3(
     cli: Cli, s3_config: Path, endpoint: str, state_dir: Path
 ) -> None:

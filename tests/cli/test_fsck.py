@@ -113,6 +113,7 @@ def test_names_that_fit_nothing_are_10(cli: Cli, orders: Path, tmp_path: Path) -
     assert cli("fsck").code == 2
 
 
+@pytest.mark.slow
 def test_a_repair_is_planned_done_and_then_needs_nothing(cli: Cli, orders: Path) -> None:
     make_uneven(orders)
     planned = cli("fsck", orders, "--repair", "--dry-run")
@@ -153,6 +154,7 @@ def test_a_running_application_is_5_and_a_wrong_option_2(cli: Cli, orders: Path)
     assert cli("fsck", orders, "--from-snapshot").code == 2
 
 
+@pytest.mark.slow
 def test_a_snapshot_takes_the_place_of_a_mend_where_asked_for(
     cli: Cli, orders: Path, tmp_path: Path
 ) -> None:
@@ -176,6 +178,7 @@ def test_a_snapshot_takes_the_place_of_a_mend_where_asked_for(
     assert any("nothing proves snapshot" in note for note in done.document["notes"])
 
 
+@pytest.mark.slow
 def test_prepare_says_what_it_decided_and_why(cli: Cli, orders: Path, tmp_path: Path) -> None:
     make_uneven(orders)
     result = cli("prepare", orders, "--application", APPLICATION)
@@ -186,6 +189,7 @@ def test_prepare_says_what_it_decided_and_why(cli: Cli, orders: Path, tmp_path: 
     assert cli("prepare", orders, "--application", APPLICATION, "--share", "3/2").code == 2
 
 
+@pytest.mark.slow
 def test_prepare_brings_back_an_empty_disk_or_names_the_choices(
     cli: Cli, orders: Path, tmp_path: Path
 ) -> None:

@@ -24,6 +24,7 @@ class TestRocksDBWithoutLog(BackendContract):
         return RocksDBMaker(tmp_path / "work")
 
 
+@pytest.mark.slow
 class TestRocksDBWithLog(BackendContract):
     @pytest.fixture
     def backend(self) -> StoreBackend:
@@ -34,6 +35,7 @@ class TestRocksDBWithLog(BackendContract):
         return RocksDBMaker(tmp_path / "work", LOGGED)
 
 
+@pytest.mark.slow
 class TestRocksDBThatCopies(BackendContract):
     @pytest.fixture
     def backend(self) -> StoreBackend:
@@ -68,6 +70,7 @@ class TestFiles(BackendContract):
         return SegmentMaker(tmp_path / "work")
 
 
+@pytest.mark.slow
 class TestFilesWithoutSettings(BackendContract):
     """Every file is read twice."""
 

@@ -43,6 +43,7 @@ class TestLocal(StorageContract):
         return lambda: LocalStorage((tmp_path / "team a+b").as_uri())
 
 
+@pytest.mark.slow
 class TestWithoutFaults(StorageContract):
     """The fault wrapper changes nothing as long as its plan is empty."""
 
@@ -60,6 +61,7 @@ class TestS3OnMoto(StorageContract):
         return opener(moto_with_bucket)
 
 
+@pytest.mark.slow
 @pytest.mark.usefixtures("s3_credentials")
 class TestS3OnSeaweedFS(StorageContract):
     @pytest.fixture
@@ -67,6 +69,7 @@ class TestS3OnSeaweedFS(StorageContract):
         return opener(seaweedfs_with_bucket)
 
 
+@pytest.mark.slow
 @pytest.mark.usefixtures("s3_credentials")
 class TestS3OnSeaweedFSWhichIsReliedOn(StorageContract):
     @pytest.fixture

@@ -50,6 +50,7 @@ def parses(arguments: Sequence[str]) -> None:
     assert name
 
 
+@pytest.mark.slow
 def test_the_quickstart_runs(state_dir: Path, tmp_path: Path) -> None:
     done = run(
         [EXAMPLES / "quickstart.sh", state_dir, tmp_path / "repository", tmp_path / "new"], tmp_path
@@ -60,6 +61,7 @@ def test_the_quickstart_runs(state_dir: Path, tmp_path: Path) -> None:
     assert (tmp_path / "new/ks440-alos/1_0/rocksdb/count/CURRENT").exists()
 
 
+@pytest.mark.slow
 def test_the_library_example_runs(state_dir: Path, tmp_path: Path) -> None:
     done = run(
         [

@@ -3,6 +3,7 @@
 import shlex
 from pathlib import Path
 
+import pytest
 import yaml
 
 from snapstore.cli.main import run
@@ -20,6 +21,7 @@ def prepared(command: list[str], state_dir: Path, home: Path) -> int:
     return run(arguments, {"HOME": str(home)})
 
 
+@pytest.mark.slow
 def test_the_init_container_mends_before_the_start(tmp_path: Path) -> None:
     document = yaml.safe_load((EXAMPLES / "init-container.yaml").read_text())
     pod = document["spec"]["template"]["spec"]

@@ -29,6 +29,8 @@ from snapstore.storages.local.location import root_of
 from snapstore.storages.s3.options import parse_url
 from tests.fuzz.mutations import changed, examples, json_values
 
+pytestmark = pytest.mark.slow
+
 EXAMPLE = yaml.safe_load(
     (Path(__file__).resolve().parents[2] / "config" / "snapstore.yaml").read_text()
 )

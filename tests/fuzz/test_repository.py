@@ -30,6 +30,8 @@ from tests.fuzz.mutations import changed, examples, json_values
 from tests.support.prune_lab import PruneLab
 from tests.support.repository import NOON, describe, make_repository, publish
 
+pytestmark = pytest.mark.slow
+
 FILES = (
     FileEntry(name="a.sst", size=3, mode=0o644, sha256="a" * 64, blob="a" * 64),
     FileEntry(

@@ -149,6 +149,7 @@ def _append_now(
     time.sleep(0.06)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("bootstrap", [NOBODY, "no-such-host.invalid:9092"])
 def test_brokers_that_do_not_answer_are_no_refusal_and_cost_bounded_time(bootstrap: str) -> None:
     changelog = KafkaChangelog(bootstrap, timeout_seconds=1)

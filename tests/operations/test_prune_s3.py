@@ -77,6 +77,7 @@ def await_age() -> None:
     time.sleep(3.3)
 
 
+@pytest.mark.slow
 def test_exactly_the_orphans_of_the_repository_go_and_nothing_beside_it_g43(
     repository: Repository, client: Any, bucket: str
 ) -> None:
@@ -95,6 +96,7 @@ def test_exactly_the_orphans_of_the_repository_go_and_nothing_beside_it_g43(
     assert {"data/orphan", "team/ab/blobs/aa/" + "a" * 64} <= left
 
 
+@pytest.mark.slow
 def test_own_uploads_that_were_never_finished_are_aborted_foreign_ones_are_not_g70(
     repository: Repository, client: Any, bucket: str
 ) -> None:
@@ -108,6 +110,7 @@ def test_own_uploads_that_were_never_finished_are_aborted_foreign_ones_are_not_g
     assert sorted(upload["Key"] for upload in left) == ["other/upload", "team/a/strange"]
 
 
+@pytest.mark.slow
 def test_a_run_that_finds_its_blob_swept_sends_it_again(
     repository: Repository, client: Any
 ) -> None:

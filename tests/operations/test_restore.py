@@ -95,6 +95,7 @@ def data(state_dir: Path, scratch: Path) -> dict[str, object]:
     return found
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", ["ks440-alos", "ks400-eos"])
 def test_a_whole_application_comes_back_with_equal_contents_in_another_directory(
     lab: RestoreLab, tmp_path: Path, name: FixtureName

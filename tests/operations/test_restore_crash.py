@@ -93,6 +93,7 @@ def kill_and_finish(lab: RestoreLab, tmp_path: Path, point: str, occurrence: int
     raise AssertionError(f"neither the old directory nor the new one nor none: {left.keys()}")
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("point", SWAP_POINTS)
 def test_killed_between_two_steps_and_run_again(
     lab: RestoreLab, tmp_path: Path, point: str
@@ -117,6 +118,7 @@ def test_killed_anywhere_at_all_and_run_again(lab: RestoreLab, tmp_path: Path) -
     assert set(left) == {"old", "none", "new"}
 
 
+@pytest.mark.slow
 def test_killed_twice_also_while_it_recovers(lab: RestoreLab, tmp_path: Path) -> None:
     target = make_target(tmp_path)
     old = contents(target, tmp_path / "scratch")

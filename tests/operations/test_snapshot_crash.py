@@ -67,6 +67,7 @@ def new_place(folder: Path) -> Path:
     return folder
 
 
+@pytest.mark.slow
 def test_killed_at_any_write_it_leaves_whole_snapshots_and_the_next_run_succeeds_g39_g41_g52(
     tmp_path: Path,
 ) -> None:

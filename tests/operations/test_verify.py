@@ -306,6 +306,7 @@ def test_many_blobs_are_found_by_listing(lab: RestoreLab) -> None:
     assert [found.blob for found in report.damage] == [extra[7].sha256]
 
 
+@pytest.mark.slow
 def test_a_real_application_verifies_with_every_entry(tmp_path: Path) -> None:
     lab = RestoreLab(tmp_path)
     unpack("ks440-alos", tmp_path / "source")

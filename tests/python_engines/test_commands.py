@@ -36,6 +36,7 @@ def commands(pair: Pair, state_dir: Path, tmp_path: Path) -> Command:
     return command
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("pair", PAIRS)
 def test_stores_copied_hot_come_back_with_what_they_held(
     pair: Pair, state_dir: Path, tmp_path: Path
@@ -73,6 +74,7 @@ def test_one_partition_of_one_store_comes_back_alone(state_dir: Path, tmp_path: 
     ]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("pair", ["quix_alos", "faust_clean"])
 def test_a_running_application_is_not_restored_over(
     pair: Pair, state_dir: Path, tmp_path: Path

@@ -263,6 +263,7 @@ def test_a_listing_that_failed_is_never_no_snapshot_g49(tmp_path: Path) -> None:
             look()
 
 
+@pytest.mark.slow
 def test_more_than_a_page_of_entries_is_listed_whole_g82(repository: Repository) -> None:
     for offset in range(1001):
         publish(repository, describe(offsets=(offset,)))

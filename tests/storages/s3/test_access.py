@@ -72,6 +72,7 @@ class RefuseParts:
         return None
 
 
+@pytest.mark.slow
 def test_credentials_that_can_be_renewed_are_renewed_during_an_upload_g90(
     proxy: S3Proxy, open_s3: OpenS3, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
@@ -103,6 +104,7 @@ def test_credentials_that_can_be_renewed_are_renewed_during_an_upload_g90(
     }
 
 
+@pytest.mark.slow
 def test_credentials_that_stay_expired_end_the_upload_g90(
     proxy: S3Proxy, open_s3: OpenS3, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -81,6 +81,7 @@ def test_a_server_that_ignores_the_range_is_not_believed(
         list(storage.read("k", start=5, stop=10))
 
 
+@pytest.mark.slow
 def test_a_slow_server_is_asked_again(proxy: S3Proxy, open_s3: OpenS3) -> None:
     from datetime import timedelta
 

@@ -62,6 +62,7 @@ def test_a_part_that_is_throttled_six_times_arrives_in_the_end_g69(
     assert len([request for request in proxy.requests if request.part == 3]) == 7
 
 
+@pytest.mark.slow
 def test_a_part_that_is_always_throttled_ends_the_upload_and_says_so_g69(
     proxy: S3Proxy, storage: S3Storage
 ) -> None:
@@ -214,6 +215,7 @@ def test_encryption_is_asked_for_with_every_new_object(proxy: S3Proxy, open_s3: 
     assert found.storage_class == "STANDARD_IA"
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("mode", ["when_required", "when_supported"])
 @pytest.mark.parametrize("size", [100, 2 * MIB, 6 * MIB])
 def test_no_upload_uses_checksum_trailers_g77(
