@@ -2,7 +2,7 @@
 
 import os
 from pathlib import Path
-from typing import Protocol
+from typing import Protocol, runtime_checkable
 
 import msgspec
 
@@ -99,6 +99,15 @@ class FileIdentity(msgspec.Struct, frozen=True):
     size: int
     mtime_ns: int
     ctime_ns: int = 0
+
+
+@runtime_checkable
+class WatchedSource(ByteSource, Protocol):
+    """A file that somebody else could write to, which nobody is expected to do."""
+
+    def identity(self) -> FileIdentity:
+        """Say what the file system says of the file now."""
+        ...
 
 
 class CapturedFile(msgspec.Struct, frozen=True, kw_only=True):

@@ -39,7 +39,7 @@ from snapstore.operations.hold import (
 from snapstore.operations.snapshot_fence import Fencer, presumed_changelogs
 from snapstore.operations.snapshot_report import Status, StoreOutcome, describe
 from snapstore.operations.stopping import Stop
-from snapstore.operations.upload import StoredFile, Uploader
+from snapstore.operations.upload import Known, StoredFile, Uploader
 from snapstore.ports import Clock, Layout, Listener, StoreBackend
 from snapstore.repository import Repository
 
@@ -66,6 +66,11 @@ class Previous(msgspec.Struct, frozen=True, kw_only=True):
     def blobs(self) -> dict[str, str]:
         """Names by hash."""
         return {file.sha256: file.blob for file in self.manifest.files if file.blob is not None}
+
+    @property
+    def known(self) -> Known:
+        sizes = frozenset(file.size for file in self.manifest.files if file.blob is not None)
+        return Known(blobs=self.blobs, sizes=sizes)
 
     def holds(self, entries: tuple[FileEntry, ...]) -> bool:
         """Whether it names the same blobs: those that were lost have another name now."""
@@ -181,7 +186,9 @@ class StoreSnapshotter:
         entries = tuple(sorted((file.entry for file in files), key=lambda entry: entry.name))
         same = previous is not None and _same(previous.manifest, description, entries)
         outcome = _counted(_outcome(location, "unchanged", same_content=same), files)
-        outcome = msgspec.structs.replace(outcome, remarks=offsets.remarks)
+        outcome = msgspec.structs.replace(
+            outcome, remarks=offsets.remarks, source=description.source
+        )
         if previous is not None and self._skip_unchanged and same and previous.holds(entries):
             return msgspec.structs.replace(outcome, same_as=previous.listed)
         snapshot = self._publish(description, entries, outcome, previous)
@@ -258,7 +265,7 @@ class StoreSnapshotter:
                 self._listener(Advanced(store=store, stage="upload", amount=amount))
 
         files = []
-        known = previous.blobs if previous is not None else {}
+        known = previous.known if previous is not None else Known()
         with closing(
             self._uploader.send(
                 captured, known, trust_cache=trust_cache, advanced=advanced, stop=self._stop

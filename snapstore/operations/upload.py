@@ -9,7 +9,7 @@ import msgspec
 
 from snapstore.errors import SourceDamagedError, StoreChangedError
 from snapstore.model.snapshot import FileEntry
-from snapstore.model.store import ByteSource, BytesSource, CapturedFile
+from snapstore.model.store import ByteSource, BytesSource, CapturedFile, WatchedSource
 from snapstore.operations.rate_limit import RateLimit
 from snapstore.operations.stopping import Stop
 from snapstore.ports import Clock
@@ -27,11 +27,21 @@ class StoredFile(msgspec.Struct, frozen=True, kw_only=True):
     new: bool
 
 
+class Known(msgspec.Struct, frozen=True, kw_only=True):
+    """Files that the repository holds: the names of their blobs by hash, and their sizes.
+
+    A file of one of those sizes may be one of them, so it is hashed before it is sent.
+    """
+
+    blobs: Mapping[str, str] = {}
+    sizes: frozenset[int] = frozenset()
+
+
 class Uploader:
     """Sends the files of one run, several at a time, through one pool and one rate limit.
 
     Memory: each thread of the pool holds a small file (up to 1 MiB) or one piece of a large one.
-    ``known`` maps hashes to blobs that are named already; ``cache`` None: every file is hashed.
+    ``cache`` None: every file is hashed.
     """
 
     def __init__(
@@ -52,7 +62,7 @@ class Uploader:
     def send(
         self,
         files: Iterable[CapturedFile],
-        known: Mapping[str, str],
+        known: Known,
         *,
         trust_cache: bool,
         advanced: Callable[[int], None],
@@ -84,7 +94,7 @@ class Uploader:
     def _one(
         self,
         file: CapturedFile,
-        known: Mapping[str, str],
+        known: Known,
         trust_cache: bool,
         advanced: Callable[[int], None],
         stop: Stop,
@@ -97,15 +107,33 @@ class Uploader:
             if file.size <= _IN_MEMORY_BYTES:
                 # One read for both hash and upload: the two cannot differ.
                 source = BytesSource(b"".join(_chunks(source)))
+            elif self._blobs.copies and trust_cache and file.size not in known.sizes:
+                return self._copy(file, source, known, advanced, stop, now_ns)
             sha256 = self._hash(file, source, now_ns)
         if file.inline and file.size <= _INLINE_BYTES:
             advanced(file.size)
             inline = source.pread(file.size, 0)
             return StoredFile(entry=_entry(file, sha256, inline=inline), new=False)
         told = _Told(source, advanced, self._limit, stop)
-        stored = self._blobs.put(told, sha256, known)
+        stored = self._blobs.put(told, sha256, known.blobs)
         told.finish()
         return StoredFile(entry=_entry(file, sha256, blob=stored.name), new=stored.new)
+
+    def _copy(
+        self,
+        file: CapturedFile,
+        source: ByteSource,
+        known: Known,
+        advanced: Callable[[int], None],
+        stop: Stop,
+        now_ns: int,
+    ) -> StoredFile:
+        """Hash and store in one reading a file that is hardly there yet."""
+        told = _Told(source, advanced, self._limit, stop)
+        stored = self._blobs.copy(told, known.blobs, called=file.name)
+        told.finish()
+        self._remember(file, stored.sha256, now_ns)
+        return StoredFile(entry=_entry(file, stored.sha256, blob=stored.name), new=stored.new)
 
     def _remembered(self, file: CapturedFile, now_ns: int) -> str | None:
         if self._cache is None or file.identity is None:
@@ -116,9 +144,23 @@ class Uploader:
         digest = hashlib.sha256()
         for chunk in _chunks(source):
             digest.update(chunk)
-        if self._cache is not None and file.identity is not None:
-            self._cache.add(file.identity, digest.hexdigest(), now_ns=now_ns)
+        self._remember(file, digest.hexdigest(), now_ns)
         return digest.hexdigest()
+
+    def _remember(self, file: CapturedFile, sha256: str, now_ns: int) -> None:
+        """Note the hash of a file that was just read; raises StoreChangedError if it changed."""
+        if file.identity is None:
+            return
+        if isinstance(file.source, WatchedSource):
+            found, was = file.source.identity(), file.identity
+            if (found.size, found.mtime_ns) != (was.size, was.mtime_ns):
+                raise StoreChangedError(
+                    f"{file.name} was written to while it was read",
+                    hint="files of its kind are never written to again: look at what writes there",
+                    file=file.name,
+                )
+        if self._cache is not None:
+            self._cache.add(file.identity, sha256, now_ns=now_ns)
 
 
 class _Careful:

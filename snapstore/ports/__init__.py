@@ -12,6 +12,8 @@ from snapstore.ports.layout import Discovery, FamilyNote, FileNote, Layout, Note
 from snapstore.ports.replay import ContentLayout, ReplayLayout, ReplaySubject, StoreReplay
 from snapstore.ports.storage import (
     CheckingStorage,
+    CopyingStorage,
+    FileCopy,
     ObjectStat,
     ObjectStorage,
     UnfinishedUpload,
@@ -33,8 +35,10 @@ __all__ = [
     "CheckingStorage",
     "Clock",
     "ContentLayout",
+    "CopyingStorage",
     "Discovery",
     "FamilyNote",
+    "FileCopy",
     "FileNote",
     "InstallingBackend",
     "Layout",

@@ -1,6 +1,7 @@
 """The object storage: bytes by key."""
 
 from collections.abc import Iterator, Sequence
+from contextlib import AbstractContextManager
 from datetime import datetime
 from typing import Protocol, runtime_checkable
 
@@ -114,5 +115,34 @@ class CheckingStorage(ObjectStorage, Protocol):
         """Hash no file a second time while it is sent: the server was seen to refuse wrong bytes.
 
         What ``put_file`` raises stays the same.
+        """
+        ...
+
+
+class FileCopy(Protocol):
+    """A whole copy of a file that lies in the storage and has no key yet."""
+
+    @property
+    def sha256(self) -> str:
+        """The hex hash of the bytes that were written."""
+        ...
+
+    def publish(self, key: str) -> bool:
+        """Make it durable, and give it a key unless that is taken; True if it was given.
+
+        Raises what ``put_file`` raises for a key that is taken.
+        """
+        ...
+
+
+@runtime_checkable
+class CopyingStorage(ObjectStorage, Protocol):
+    """A storage that takes a file before its key is known: one reading gives copy and hash."""
+
+    def copied(self, source: ByteSource, *, called: str) -> AbstractContextManager[FileCopy]:
+        """Copy a file; leaving removes what was not published.
+
+        ``called`` is what messages call it. Raises CaptureError when the source ends early or
+        cannot be read.
         """
         ...

@@ -2,18 +2,21 @@
 
 import hashlib
 import threading
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from itertools import islice
 
 import msgspec
 
 from snapstore.errors import BlobCorruptError, BlobMissingError, ConfigError, ObjectNotFoundError
 from snapstore.model.store import ByteSource
-from snapstore.ports import ObjectStorage
+from snapstore.ports import CopyingStorage, ObjectStorage
 from snapstore.repository import keys
 
+_HEX_LENGTH = 64
 _FEW = 8
 _MANY = 20_000
+
+_Send = Callable[[str], bool]
 
 
 class StoredBlob(msgspec.Struct, frozen=True):
@@ -21,6 +24,10 @@ class StoredBlob(msgspec.Struct, frozen=True):
 
     name: str
     new: bool
+
+    @property
+    def sha256(self) -> str:
+        return self.name[:_HEX_LENGTH]
 
 
 class BlobWriter:
@@ -55,6 +62,34 @@ class BlobWriter:
         Raises CaptureError when the source ends early, BlobCorruptError when the storage holds
         something else than what was sent.
         """
+
+        def send(name: str) -> bool:
+            return self._storage.put_file(keys.blob(name), source, sha256=sha256)
+
+        return self._once(sha256, source.size, known, send)
+
+    @property
+    def copies(self) -> bool:
+        """Whether ``copy`` can be called."""
+        return isinstance(self._storage, CopyingStorage)
+
+    def copy(self, source: ByteSource, known: Mapping[str, str], *, called: str) -> StoredBlob:
+        """Do what ``put`` does for a source whose hash is not known: it is read once.
+
+        The blob is named by the hash of the bytes that were written. ``called`` is what messages
+        call the source.
+        """
+        if not isinstance(self._storage, CopyingStorage):
+            raise TypeError(f"{self._storage.url} must know the hash of a file before it takes it")
+        with self._storage.copied(source, called=called) as copied:
+
+            def send(name: str) -> bool:
+                return copied.publish(keys.blob(name))
+
+            return self._once(copied.sha256, source.size, known, send)
+
+    def _once(self, sha256: str, size: int, known: Mapping[str, str], send: _Send) -> StoredBlob:
+        """Use the blob that has those bytes, or let ``send`` make one of the name it is given."""
         with self._lock:
             guard = self._guards.setdefault(sha256, threading.Lock())
         with guard:
@@ -62,10 +97,18 @@ class BlobWriter:
             if name is not None:
                 return StoredBlob(name, new=False)
             many = len(known) > _FEW
-            reused = self._reused(known.get(sha256), source.size, many=many)
-            stored = reused or self._put(source, sha256)
+            reused = self._reused(known.get(sha256), size, many=many)
+            stored = reused or self._put(sha256, size, send)
             self._names[sha256] = stored.name
         return stored
+
+    def holds(self, sizes: Mapping[str, int]) -> bool:
+        """Whether all those blobs are there with their sizes, and none is condemned."""
+        if len(sizes) > _FEW:
+            self._list_all()
+        return not sizes.keys() & self._condemned and all(
+            self._sizes_beside(name).get(name) == size for name, size in sizes.items()
+        )
 
     def is_stored(self, name: str) -> bool:
         """Ask whether a blob is (still) there; one that is not is stored anew if asked to."""
@@ -117,20 +160,20 @@ class BlobWriter:
                 self._listed[folder] = sizes
         return sizes
 
-    def _put(self, source: ByteSource, sha256: str) -> StoredBlob:
+    def _put(self, sha256: str, size: int, send: _Send) -> StoredBlob:
         if sha256 not in self._condemned:
             try:
-                if self._storage.put_file(keys.blob(sha256), source, sha256=sha256):
-                    return self._sent(sha256, source.size, sha256)
-                sound = self._reads_as(sha256, source.size, sha256)
+                if send(sha256):
+                    return self._sent(sha256, size, sha256)
+                sound = self._reads_as(sha256, size, sha256)
             except BlobCorruptError:
                 sound = False
             if sound:
                 return StoredBlob(sha256, new=False)
         # The plain name is condemned, or taken by damage: neither stops a new snapshot.
         anew = f"{sha256}.{self._run}"
-        self._storage.put_file(keys.blob(anew), source, sha256=sha256)
-        return self._sent(anew, source.size, sha256)
+        send(anew)
+        return self._sent(anew, size, sha256)
 
     def _sent(self, name: str, size: int, sha256: str) -> StoredBlob:
         if self._read_back and not self._reads_as(name, size, sha256):

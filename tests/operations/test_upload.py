@@ -5,16 +5,22 @@ import time
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import closing
 from datetime import UTC, datetime
+from hashlib import sha256
 from pathlib import Path
 
+import msgspec
 import pytest
 
-from snapstore.errors import SourceDamagedError
+from snapstore.errors import SourceDamagedError, StoreChangedError
 from snapstore.model.store import ByteSource, BytesSource, CapturedFile, FileIdentity
 from snapstore.operations.rate_limit import RateLimit
 from snapstore.operations.stopping import Stop, WorkStopped
-from snapstore.operations.upload import StoredFile, Uploader
-from snapstore.repository import BlobWriter, HashCache
+from snapstore.operations.upload import Known, StoredFile, Uploader
+from snapstore.repository import BlobWriter, HashCache, Repository, keys
+from snapstore.repository.blobs import read_blob
+from snapstore.storages.local import LocalStorage
+from snapstore.storages.local.location import UNFINISHED
+from snapstore.testing.faults import FaultyStorage
 from tests.support.repository import make_repository
 
 MIB = 1 << 20
@@ -28,10 +34,12 @@ class Watched(BytesSource):
         super().__init__(content)
         self.reads = 0
         self.longest = 0
+        self.given = 0
 
     def pread(self, length: int, position: int) -> bytes:
         self.reads += 1
         self.longest = max(self.longest, length)
+        self.given += max(0, min(length, self.size - position))
         return super().pread(length, position)
 
 
@@ -52,13 +60,17 @@ def send(
     writer: BlobWriter,
     *files: CapturedFile,
     cache: HashCache | None = None,
-    known: dict[str, str] | None = None,
+    known: Known | None = None,
     stop: Stop | None = None,
 ) -> list[StoredFile]:
     with ThreadPoolExecutor(2) as pool:
         uploader = Uploader(pool, writer, cache=cache, limit=None, clock=lambda: datetime.now(UTC))
         sending = uploader.send(
-            files, known or {}, trust_cache=True, advanced=lambda _: None, stop=stop or Stop()
+            files,
+            known or Known(),
+            trust_cache=True,
+            advanced=lambda _: None,
+            stop=stop or Stop(),
         )
         with closing(sending):
             return [stored for _, stored in sending]
@@ -71,7 +83,7 @@ def test_a_small_file_is_read_once_and_a_remembered_one_not_at_all(tmp_path: Pat
     (stored,) = send(repository.begin_run("r1"), captured(first), cache=cache)
     assert (first.reads, stored.new, stored.entry.mode) == (1, True, 0o640)
     again = Watched(b"x" * MIB)
-    known = {stored.entry.sha256: stored.entry.sha256}
+    known = Known(blobs={stored.entry.sha256: stored.entry.sha256})
     (reused,) = send(repository.begin_run("r2"), captured(again), cache=cache, known=known)
     assert (again.reads, reused.new, reused.entry) == (0, False, stored.entry)
 
@@ -92,9 +104,103 @@ def test_a_small_file_travels_inside_the_manifest_and_a_large_one_never(tmp_path
     assert inline == {"small": True, "large": False}
 
 
+class Restless(Watched):
+    """Somebody writes to it while it is read."""
+
+    def __init__(self, content: bytes) -> None:
+        super().__init__(content)
+        self.now = OLD
+
+    def pread(self, length: int, position: int) -> bytes:
+        if position > 2 * MIB:
+            self._content = b"y" * self.size
+            self.now = msgspec.structs.replace(OLD, mtime_ns=OLD.mtime_ns + 1)
+        return super().pread(length, position)
+
+    def identity(self) -> FileIdentity:
+        return self.now
+
+
+def blob_names(repository: Repository) -> list[str]:
+    return [stat.key.rpartition("/")[2] for stat in repository.storage.list(keys.BLOBS)]
+
+
+def test_a_folder_takes_a_large_file_in_one_reading_under_the_hash_of_what_it_holds(
+    tmp_path: Path,
+) -> None:
+    repository = make_repository(tmp_path)
+    source = Watched(b"x" * (5 * MIB + 1))
+
+    (stored,) = send(repository.begin_run("r1"), captured(source))
+
+    assert source.given == source.size
+    assert (stored.new, stored.entry.sha256) == (True, sha256(b"x" * source.size).hexdigest())
+    assert blob_names(repository) == [stored.entry.blob]
+    held = b"".join(read_blob(repository.storage, stored.entry.sha256, start=0, stop=source.size))
+    assert held == b"x" * source.size
+
+
+@pytest.mark.parametrize("copying", [True, False])
+def test_a_file_that_is_written_to_while_it_is_read_is_not_taken_nor_remembered(
+    tmp_path: Path, copying: bool
+) -> None:
+    repository = make_repository(tmp_path / "r")
+    if not copying:
+        repository = Repository.open(FaultyStorage(repository.storage))
+    cache = HashCache(tmp_path / "hashes")
+
+    with pytest.raises(StoreChangedError, match=r"a\.sst"):
+        send(repository.begin_run("r1"), captured(Restless(b"x" * (4 * MIB))), cache=cache)
+
+    assert cache.get(OLD, now_ns=time.time_ns()) is None
+    for name in blob_names(repository):
+        held = b"".join(read_blob(repository.storage, name, start=0, stop=4 * MIB))
+        assert sha256(held).hexdigest() == name
+
+
+def test_a_file_of_the_size_of_a_stored_one_is_hashed_before_anything_is_written(
+    tmp_path: Path,
+) -> None:
+    repository = make_repository(tmp_path)
+    (stored,) = send(repository.begin_run("r1"), captured(Watched(b"x" * (2 * MIB))))
+    known = Known(
+        blobs={stored.entry.sha256: stored.entry.sha256}, sizes=frozenset({stored.entry.size})
+    )
+    unfinished = repository.storage
+    assert isinstance(unfinished, LocalStorage)
+    (unfinished.root / UNFINISHED).rmdir()
+
+    (again,) = send(repository.begin_run("r2"), captured(Watched(b"x" * (2 * MIB))), known=known)
+
+    assert (again.new, again.entry) == (False, stored.entry)
+    assert not (unfinished.root / UNFINISHED).exists()
+
+
+def test_equal_files_are_copied_to_one_blob(tmp_path: Path) -> None:
+    repository = make_repository(tmp_path)
+    files = [captured(Watched(b"x" * (2 * MIB)), name=str(number)) for number in range(6)]
+
+    stored = send(repository.begin_run("r1"), *files)
+
+    assert sorted(one.new for one in stored) == [False] * 5 + [True]
+    assert len({one.entry.blob for one in stored}) == len(blob_names(repository)) == 1
+    assert list(repository.storage.unfinished_uploads()) == []
+
+
+def test_a_copy_whose_plain_name_is_condemned_gets_another(tmp_path: Path) -> None:
+    repository = make_repository(tmp_path)
+    name = sha256(b"x" * (2 * MIB)).hexdigest()
+    writer = BlobWriter(repository.storage, run="r1", read_back=False, condemned=frozenset({name}))
+
+    (stored,) = send(writer, captured(Watched(b"x" * (2 * MIB))))
+
+    assert (stored.entry.sha256, stored.entry.blob) == (name, f"{name}.r1")
+    assert blob_names(repository) == [f"{name}.r1"]
+
+
 def test_a_file_that_cannot_be_read_is_named(tmp_path: Path) -> None:
     source = Unreadable(b"x" * (2 * MIB))
-    with pytest.raises(SourceDamagedError, match=r"a\.sst cannot be read at byte 1048576"):
+    with pytest.raises(SourceDamagedError, match=r"a\.sst cannot be read at byte 262144"):
         send(make_repository(tmp_path).begin_run("r1"), captured(source))
 
 

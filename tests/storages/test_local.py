@@ -14,6 +14,7 @@ from pathlib import Path
 import pytest
 
 from snapstore.errors import (
+    BlobCorruptError,
     ConfigError,
     CredentialsError,
     NoSpaceError,
@@ -21,13 +22,14 @@ from snapstore.errors import (
     SourceDamagedError,
     StorageError,
     StorageUnfitError,
+    StoreChangedError,
     UnsafePathError,
 )
 from snapstore.model.store import BytesSource
 from snapstore.storages.local import LocalStorage
 from snapstore.storages.local.claim import Step, claim, link, rename_without_replacing
 from snapstore.storages.local.errors import explained
-from snapstore.testing.storage_contract import patterned, sha256_of
+from snapstore.testing.storage_contract import EndsEarly, patterned, sha256_of
 
 _MIB = 1 << 20
 
@@ -134,6 +136,57 @@ def test_links_are_no_objects(storage: LocalStorage, root: Path, tmp_path: Path)
     assert [found.key for found in storage.list("")] == ["k"]
 
 
+class Fickle:
+    """A source that gives other bytes each time it is read."""
+
+    size = 3 * _MIB
+
+    def __init__(self) -> None:
+        self._given = 0
+
+    def pread(self, length: int, position: int) -> bytes:
+        self._given += 1
+        return bytes([self._given % 256]) * min(length, self.size - position)
+
+
+def test_a_copy_is_named_by_the_bytes_that_were_written(storage: LocalStorage, root: Path) -> None:
+    with storage.copied(Fickle(), called="a.sst") as copy:
+        assert copy.publish(f"blobs/{copy.sha256}") is True
+        assert copy.publish(f"blobs/{copy.sha256}") is False
+
+    assert files_below(root) == [f"blobs/{copy.sha256}"]
+    assert sha256_of((root / "blobs" / copy.sha256).read_bytes()) == copy.sha256
+
+
+def test_a_copy_that_is_not_published_leaves_nothing(storage: LocalStorage, root: Path) -> None:
+    with storage.copied(BytesSource(patterned(3 * _MIB)), called="a.sst") as copy:
+        assert copy.sha256 == sha256_of(patterned(3 * _MIB))
+
+    assert files_below(root) == []
+
+
+def test_a_copy_under_the_name_of_something_else_is_damage(storage: LocalStorage) -> None:
+    storage.put("k", b"short")
+
+    with (
+        storage.copied(BytesSource(b"longer than that"), called="a.sst") as copy,
+        pytest.raises(BlobCorruptError),
+    ):
+        copy.publish("k")
+    assert storage.get("k", limit_bytes=9) == b"short"
+
+
+def test_a_copy_of_a_file_that_ends_early_leaves_nothing(storage: LocalStorage, root: Path) -> None:
+    source = EndsEarly(bytes(2 * _MIB - 1), 2 * _MIB)
+
+    with (
+        pytest.raises(StoreChangedError, match=r"a\.sst ended"),
+        storage.copied(source, called="a.sst"),
+    ):
+        pass
+    assert files_below(root) == []
+
+
 _KILLED_WRITER = """
 import os, signal, sys
 from snapstore.storages.local import LocalStorage
@@ -145,16 +198,21 @@ class Deadly:
             os.kill(os.getpid(), signal.SIGKILL)
         return bytes(length)
 
-LocalStorage(sys.argv[1]).put_file("blobs/ab", Deadly(), sha256="0" * 64)
+storage = LocalStorage(sys.argv[1])
+if sys.argv[2] == "put_file":
+    storage.put_file("blobs/ab", Deadly(), sha256="0" * 64)
+with storage.copied(Deadly(), called="a.sst") as copy:
+    copy.publish("blobs/ab")
 """
 
 
+@pytest.mark.parametrize("way", ["put_file", "copied"])
 def test_what_a_killed_writer_left_is_no_object_and_can_be_removed_g52(
-    storage: LocalStorage, root: Path
+    storage: LocalStorage, root: Path, way: str
 ) -> None:
     storage.put("blobs/zz", b"x")
 
-    ended = subprocess.run([sys.executable, "-c", _KILLED_WRITER, str(root)], check=False)
+    ended = subprocess.run([sys.executable, "-c", _KILLED_WRITER, str(root), way], check=False)
 
     assert ended.returncode == -signal.SIGKILL
     assert [found.key for found in storage.list("")] == ["blobs/zz"]

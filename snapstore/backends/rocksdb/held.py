@@ -105,7 +105,10 @@ class Pin:
 
 
 class PinnedSource:
-    """The first ``size`` bytes of a pinned file; refuses to read once it was released."""
+    """The first ``size`` bytes of a pinned file; refuses to read once it was released.
+
+    Implements WatchedSource.
+    """
 
     __slots__ = ("_pin", "_size")
 
@@ -124,6 +127,9 @@ class PinnedSource:
             raise SourceDamagedError(
                 f"{self._pin.name} cannot be read: {error.strerror}", file=self._pin.name
             ) from error
+
+    def identity(self) -> FileIdentity:
+        return identity(self._pin.status())
 
 
 class StagedSource:

@@ -15,13 +15,15 @@ _FILE_MODE = 0o600
 
 
 class UnfinishedFile:
-    """A complete, durable file that has no final name yet."""
+    """A complete file that has no final name yet, and is made durable before it gets one."""
 
-    def __init__(self, path: Path) -> None:
+    def __init__(self, path: Path, fd: int) -> None:
         self.path = path
+        self._fd = fd
 
     def publish_new(self, final: Path) -> bool:
         """Give it its name; False, and nothing changed, when the name is taken."""
+        os.fsync(self._fd)
         ensure_folder(final.parent)
         won = claim(self.path, final)
         if won:
@@ -30,6 +32,7 @@ class UnfinishedFile:
 
     def publish_over(self, final: Path) -> None:
         """Give it its name in place of whatever has it."""
+        os.fsync(self._fd)
         ensure_folder(final.parent)
         self.path.replace(final)
         sync_folder(final.parent)
@@ -37,7 +40,7 @@ class UnfinishedFile:
 
 @contextmanager
 def written(folder: Path, chunks: Iterable[bytes]) -> Iterator[UnfinishedFile]:
-    """Write ``chunks`` to a new file of ``folder`` and sync it; leaving removes what is left.
+    """Write ``chunks`` to a new file of ``folder``; leaving removes what is left of it there.
 
     Whatever ``chunks`` raises passes through, and nothing stays.
     """
@@ -45,14 +48,11 @@ def written(folder: Path, chunks: Iterable[bytes]) -> Iterator[UnfinishedFile]:
     path = folder / secrets.token_hex(16)
     fd = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, _FILE_MODE)
     try:
-        try:
-            for chunk in chunks:
-                _write_all(fd, chunk)
-            os.fsync(fd)
-        finally:
-            os.close(fd)
-        yield UnfinishedFile(path)
+        for chunk in chunks:
+            _write_all(fd, chunk)
+        yield UnfinishedFile(path, fd)
     finally:
+        os.close(fd)
         path.unlink(missing_ok=True)
 
 

@@ -2,6 +2,7 @@
 
 import os
 from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from pathlib import Path
 
 import msgspec
@@ -17,13 +18,15 @@ from snapstore.errors import (
 from snapstore.model.regular_file import open_regular
 from snapstore.model.store import ByteSource
 from snapstore.ports import ObjectStat, UnfinishedUpload
-from snapstore.storages.checked import checked_chunks
+from snapstore.storages.checked import CheckedReader, checked_chunks
 from snapstore.storages.local.errors import explained, translated
 from snapstore.storages.local.location import UNFINISHED, file_of, root_of
-from snapstore.storages.local.publish import ensure_root, sync_folder, written
+from snapstore.storages.local.publish import UnfinishedFile, ensure_root, sync_folder, written
 from snapstore.storages.local.walk import object_stat, walk
 
 _READ_BYTES = 1 << 20
+_COPY_BYTES = 256 << 10
+"""What is read, hashed and written in turn: it stays in the processor's cache."""
 
 
 class LocalOptions(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
@@ -31,7 +34,7 @@ class LocalOptions(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fie
 
 
 class LocalStorage:
-    """Keeps objects as files, mode 0600, below one folder; implements ObjectStorage.
+    """Keeps objects as files, mode 0600, below one folder; implements CopyingStorage.
 
     Each file is written under ``.unfinished/``, synced, and then linked or renamed to its name. The
     folder itself is made by the first ``put``, if its parent is there.
@@ -64,7 +67,24 @@ class LocalStorage:
             if final.exists():
                 return self._already_there(key, source.size)
             with written(self._unfinished, checked_chunks(source, sha256, key)) as file:
-                return file.publish_new(final) or self._already_there(key, source.size)
+                return self.take(file, key, source.size)
+
+    @contextmanager
+    def copied(self, source: ByteSource, *, called: str) -> Iterator["LocalCopy"]:
+        reader = CheckedReader(source, called, 0, source.size)
+        with translated("write", self._unfinished, needed_bytes=source.size):
+            ensure_root(self.root)
+            chunks = iter(lambda: reader.next(_COPY_BYTES), b"")
+            with written(self._unfinished, chunks) as file:
+                yield LocalCopy(self, file, source.size, reader.hexdigest())
+
+    def take(self, file: UnfinishedFile, key: str, size: int) -> bool:
+        """Give a complete file a key unless that is taken; True if it was given."""
+        final = file_of(self.root, key)
+        with translated("write", final, needed_bytes=size):
+            if final.exists():
+                return self._already_there(key, size)
+            return file.publish_new(final) or self._already_there(key, size)
 
     def get(self, key: str, *, limit_bytes: int) -> bytes:
         with self._opened(key) as (fd, path):
@@ -161,6 +181,19 @@ class LocalStorage:
                     hint="mount the disk, or run snapstore init",
                     url=self.url,
                 )
+
+
+class LocalCopy:
+    """A copy in the folder of unfinished files; implements FileCopy."""
+
+    def __init__(self, storage: LocalStorage, file: UnfinishedFile, size: int, sha256: str) -> None:
+        self.sha256 = sha256
+        self._storage = storage
+        self._file = file
+        self._size = size
+
+    def publish(self, key: str) -> bool:
+        return self._storage.take(self._file, key, self._size)
 
 
 class _Opened:
