@@ -2,13 +2,14 @@
 
 from collections.abc import Callable, Iterator
 from pathlib import Path
+from types import ModuleType
 
 import msgspec
 import pytest
 
 from snapstore.repository import keys
 from snapstore.testing.kill import Victims
-from tests.support import killed_work
+from tests.support import killed_replay, killed_work
 from tests.support.killed_work import NIGHT, copied, grow_old, open_repository, require_whole
 from tests.support.restore_lab import contents
 
@@ -29,6 +30,7 @@ class Case(msgspec.Struct, frozen=True):
     name: str
     left: Callable[[Path, Path], None]
     done: Callable[[Path, Path], None]
+    works: ModuleType = killed_work
 
 
 def one_or_two_snapshots(template: Path, place: Path) -> None:
@@ -93,6 +95,23 @@ def all_that_can_be_had(template: Path, place: Path) -> None:
     assert len(kept) >= 3
 
 
+def the_log_before_or_after_or_no_task(template: Path, place: Path) -> None:
+    assert killed_replay.applied(place) in (None, killed_replay.SAVED - 1, killed_replay.END)
+
+
+def the_whole_log(template: Path, place: Path) -> None:
+    assert killed_replay.applied(place) == killed_replay.END
+    assert not [*(place / "target").glob("*/.snapstore")]
+
+
+def whole_memory_snapshots(template: Path, place: Path) -> None:
+    killed_replay.memory_states(place)
+
+
+def the_last_memory_snapshot(template: Path, place: Path) -> None:
+    assert killed_replay.memory_states(place)[0] == killed_replay.MEMORY_ENDS[-1]
+
+
 class _Stored(msgspec.Struct, frozen=True):
     listed_id: str
 
@@ -107,15 +126,18 @@ CASES = [
     Case("restore", old_new_or_no_task, the_new_task),
     Case("sweep", the_kept_snapshots, nothing_but_the_kept_snapshots),
     Case("mend", nothing_more_lost, all_that_can_be_had),
+    Case("replay", the_log_before_or_after_or_no_task, the_whole_log, killed_replay),
+    Case("restore_with_replay", the_log_before_or_after_or_no_task, the_whole_log, killed_replay),
+    Case("memory", whole_memory_snapshots, the_last_memory_snapshot, killed_replay),
 ]
 
 
 def kill_each(victims: Victims, case: Case, tmp_path: Path, most: int | None) -> int:
     """Kill at ``most`` points, or at every one; returns how many there are."""
-    work = f"tests.support.killed_work:{case.name}"
+    work = f"{case.works.__name__}:{case.name}"
     template, place = tmp_path / "template", tmp_path / "place"
     template.mkdir()
-    killed_work.PLACES[case.name](template)
+    getattr(case.works, f"place_for_{case.name}")(template)
     whole = copied(template, place)
     count = len(victims.changes(work, {"folder": str(whole)}, below=whole))
     step = 1 if most is None else max(1, count // most)
@@ -125,7 +147,7 @@ def kill_each(victims: Victims, case: Case, tmp_path: Path, most: int | None) ->
         case.left(template, place)
         # A prune or repair that was killed holds its lease for ten minutes more.
         grow_old(place, NIGHT)
-        getattr(killed_work, case.name)(str(place))
+        getattr(case.works, case.name)(str(place))
         case.done(template, place)
         assert killed, f"only {number - 1} changes"
     return count

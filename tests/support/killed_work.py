@@ -4,7 +4,6 @@ import hashlib
 import os
 import shutil
 import time
-from collections.abc import Callable
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
@@ -147,11 +146,3 @@ def utc_now() -> datetime:
 
 def _nobody(event: Event) -> None:
     del event
-
-
-PLACES: dict[str, Callable[[Path], None]] = {
-    "snapshot": place_for_snapshot,
-    "restore": place_for_restore,
-    "sweep": place_for_sweep,
-    "mend": place_for_mend,
-}
