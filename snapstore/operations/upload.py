@@ -88,8 +88,9 @@ class Uploader:
 
     def missing(self, names: Sequence[str]) -> list[str]:
         """Return which of those blobs are not there (any more), asking for several at a time."""
-        stored = self._pool.map(self._blobs.is_stored, names)
-        return [name for name, there in zip(names, stored, strict=True) if not there]
+        unseen = self._blobs.unseen(names)
+        stored = self._pool.map(self._blobs.is_stored, unseen)
+        return [name for name, there in zip(unseen, stored, strict=True) if not there]
 
     def _one(
         self,

@@ -2,7 +2,7 @@
 
 import hashlib
 import threading
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from itertools import islice
 
 import msgspec
@@ -15,6 +15,7 @@ from snapstore.repository import keys
 _HEX_LENGTH = 64
 _FEW = 8
 _MANY = 20_000
+_LISTED_FOR_ONE_ASKED = 20
 
 _Send = Callable[[str], bool]
 
@@ -109,6 +110,18 @@ class BlobWriter:
         return not sizes.keys() & self._condemned and all(
             self._sizes_beside(name).get(name) == size for name, size in sizes.items()
         )
+
+    def unseen(self, names: Sequence[str]) -> list[str]:
+        """Return which of the names a listing does not show; all of them where they are few.
+
+        A page of a listing costs as much as asking for some dozen blobs, so it ends where asking
+        for each of them would cost less: ``is_stored`` says what is true of the others.
+        """
+        if len(names) <= _FEW:
+            return [*names]
+        listed = islice(self._storage.list(keys.BLOBS), len(names) * _LISTED_FOR_ONE_ASKED)
+        seen = {stat.key.rpartition("/")[2] for stat in listed}
+        return [name for name in names if name not in seen]
 
     def is_stored(self, name: str) -> bool:
         """Ask whether a blob is (still) there; one that is not is stored anew if asked to."""

@@ -131,6 +131,33 @@ def test_what_was_deleted_meanwhile_is_noticed_and_sent_again(repository: Reposi
     assert writer.is_stored(SHA256)
 
 
+def test_of_many_blobs_those_that_a_listing_shows_are_not_asked_for(
+    repository: Repository,
+) -> None:
+    tables = [bytes([number]) * 10 for number in range(12)]
+    writer = repository.begin_run("r1")
+    names = [
+        writer.put(BytesSource(table), hashlib.sha256(table).hexdigest(), {}).name
+        for table in tables
+    ]
+    assert writer.unseen(names) == []
+
+    repository.storage.delete([keys.blob(names[3])])
+
+    assert writer.unseen(names) == [names[3]]
+    assert writer.unseen(names[:4]) == names[:4]
+
+
+def test_a_listing_that_is_too_long_leaves_the_rest_to_be_asked_for(
+    repository: Repository,
+) -> None:
+    for number in range(300):
+        repository.storage.put(keys.blob(f"{number:064x}"), b"")
+    last = [f"{number:064x}" for number in range(290, 300)]
+
+    assert repository.begin_run("r1").unseen(last) == last
+
+
 class Ends(BytesSource):
     """Has fewer bytes than it says."""
 
