@@ -1,13 +1,19 @@
 """How stores are shown that were found on disk."""
 
-from collections.abc import Sequence
-from typing import Any
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING, Any
 
 from snapstore.cli.sentences import complaints, told
-from snapstore.cli.text import Column, offset, table
-from snapstore.errors import SnapstoreError
+from snapstore.cli.text import Column, count, offset, table
+from snapstore.errors import PartialFailureError, SnapstoreError
+from snapstore.model.identity import StoreId
 from snapstore.model.units import format_size
-from snapstore.operations.discover import DiscoveredStore
+from snapstore.model.unread import Unread
+
+if TYPE_CHECKING:
+    from snapstore.operations.discover import DiscoveredStore
+
+UNSEEN = "could not look"
 
 
 def error_document(error: SnapstoreError) -> dict[str, Any]:
@@ -20,7 +26,7 @@ def error_document(error: SnapstoreError) -> dict[str, Any]:
     }
 
 
-def discovered_document(store: DiscoveredStore) -> dict[str, Any]:
+def discovered_document(store: "DiscoveredStore") -> dict[str, Any]:
     """Return what is known of a store on disk."""
     location = store.location
     return {
@@ -46,7 +52,27 @@ def discovered_document(store: DiscoveredStore) -> dict[str, Any]:
     }
 
 
-def discovered_table(stores: Sequence[DiscoveredStore]) -> list[str]:
+def unread_document(unread: Unread) -> dict[str, Any]:
+    """Return the same of one that could not be looked at; names that nobody knows are null."""
+    return {
+        "application": unread.store.application,
+        "task": unread.store.task or None,
+        "store": unread.store.store or None,
+        "path": unread.path,
+        "backend": None,
+        "store_type": None,
+        "generation": None,
+        "running": None,
+        "size_bytes": None,
+        "positions": [],
+        "remarks": (),
+        "problem": error_document(unread.error),
+    }
+
+
+def discovered_table(
+    stores: Sequence["DiscoveredStore"], unread: Sequence[Unread] = ()
+) -> list[str]:
     """Return the table of stores found on disk, and below it what is wrong or remarkable."""
     columns = (
         Column("application"),
@@ -71,11 +97,22 @@ def discovered_table(stores: Sequence[DiscoveredStore]) -> list[str]:
         )
         for store in stores
     ]
+    rows += [
+        (each.store.application, each.store.task, each.store.store, "", "", "", "", UNSEEN)
+        for each in unread
+    ]
     return [
         *table(columns, rows),
         *told((each.location.store, remark) for each in stores for remark in each.remarks),
         *complaints(
-            (each.location.store, each.problem) for each in stores if each.problem is not None
+            (
+                *(
+                    (each.location.store, each.problem)
+                    for each in stores
+                    if each.problem is not None
+                ),
+                *((each.store, each.error) for each in unread),
+            )
         ),
     ]
 
@@ -85,7 +122,19 @@ def reason(error: SnapstoreError) -> str:
     return error.code.replace("_", " ")
 
 
-def _state(store: DiscoveredStore) -> str:
+def missed_error(missed: Mapping[StoreId, SnapstoreError], count_of_all: int) -> SnapstoreError:
+    """Return the error of a look at stores of which some could not be read, or none."""
+    errors = [*missed.values()]
+    if len(errors) == count_of_all:
+        return errors[0]
+    return PartialFailureError(
+        f"could not look at {len(errors)} of {count(count_of_all, 'store')}",
+        hint="the list says of each why; the others are right",
+        failed=[str(store) for store in missed],
+    )
+
+
+def _state(store: "DiscoveredStore") -> str:
     if store.problem is not None:
         return reason(store.problem)
     return "" if store.running is None else "running" if store.running else "closed"

@@ -7,6 +7,7 @@ import click
 
 from snapstore.cli.exit_codes import DAMAGE, DONE, LOSSY_START, PARTIAL
 from snapstore.cli.options import F
+from snapstore.cli.stores import UNSEEN
 from snapstore.cli.text import Column, count, plain, table
 from snapstore.model.verdict import SEVERITY, Kind, Verdict
 from snapstore.operations.fsck_report import CheckedTask, FsckReport
@@ -37,6 +38,11 @@ _COLUMNS = (
     Column("from", right=True),
     Column("records", right=True),
 )
+
+
+def word(verdict: Verdict) -> str:
+    """Return the verdict in a few words."""
+    return UNSEEN if verdict.cause == "unreadable" else WORDS[verdict.kind]
 
 
 def exit_code_of(kind: Kind) -> int:
@@ -74,10 +80,10 @@ def verdict_lines(report: FsckReport) -> list[str]:
 
 def total(report: FsckReport) -> str:
     """Return one line with the number of stores of each kind, the worst first."""
-    kinds = [verdict.kind for verdict in report.verdicts]
-    parts = [
-        f"{kinds.count(kind)} {WORDS[kind].lower()}" for kind in reversed(SEVERITY) if kind in kinds
-    ]
+    kinds = [word(verdict) for verdict in report.verdicts]
+    words = [WORDS[kind] for kind in reversed(SEVERITY)]
+    words.insert(words.index(WORDS["unknown"]), UNSEEN)
+    parts = [f"{kinds.count(each)} {each.lower()}" for each in words if each in kinds]
     empty = f"no store was found below {plain(str(report.state_dir))}"
     line = f"{count(len(kinds), 'store')}: {', '.join(parts)}" if parts else empty
     if report.scanned_pairs is not None:
@@ -132,15 +138,15 @@ def _row(verdict: Verdict) -> tuple[str, ...]:
     return (
         verdict.store.application,
         verdict.store.task,
-        verdict.store.store,
-        WORDS[verdict.kind],
+        verdict.store.store or "(not known)",
+        word(verdict),
         "" if verdict.resume_offset is None else str(verdict.resume_offset),
         "" if verdict.records is None else f"{verdict.records:,}",
     )
 
 
 def _sentences(verdict: Verdict) -> list[str]:
-    lines = [f"{verdict.store}: {WORDS[verdict.kind]}", f"  {verdict.reason}"]
+    lines = [f"{verdict.store}: {word(verdict)}", f"  {verdict.reason}"]
     if verdict.assumed is not None:
         lines.append(f"  assumed: {verdict.assumed}")
     lines.append(f"  {verdict.advice}")

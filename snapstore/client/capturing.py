@@ -105,7 +105,12 @@ class Capturing:
                     if wish.store in selection.stores:
                         raise
                     notes.append(f"{wish.store} is left out: {error.message} ({error.hint})")
-        return Discovery(locations=tuple(locations), notes=tuple(notes))
+        made = {location.store for location in locations}
+        return Discovery(
+            locations=tuple(locations),
+            notes=tuple(notes),
+            unread=tuple(each for each in found.unread if each.store not in made),
+        )
 
     def _wishes(self, selection: Selection) -> Sequence[Wish]:
         """Return the configured stores that need no files: all in memory, others if they are named.

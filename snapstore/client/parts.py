@@ -56,7 +56,12 @@ class ConfiguredLayout:
                 kept.append(msgspec.structs.replace(location, backend=store.backend))
             else:
                 kept.append(location)
-        return Discovery(locations=tuple(kept), notes=tuple(notes))
+        unread = tuple(
+            each
+            for each in found.unread
+            if not self._stores.get(each.store.store, StoreConfig()).skip
+        )
+        return Discovery(locations=tuple(kept), notes=tuple(notes), unread=unread)
 
 
 def configured_layout(config: Config, registry: Registry, name: str | None = None) -> Layout:

@@ -196,7 +196,9 @@ class ProofVerbs(UpkeepVerbs):
                 raise
             notes.append(f"{place} is not on this host: stores without a snapshot are not named")
             return []
-        return [location.store for location in found.locations]
+        notes += [f"could not look: {each.error.message}" for each in found.unread]
+        named = [each.store for each in found.unread if not each.whole]
+        return [*(location.store for location in found.locations), *named]
 
     @property
     def _rates_file(self) -> Path:

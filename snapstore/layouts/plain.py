@@ -24,6 +24,7 @@ from snapstore.errors import (
     StoreNotFoundError,
     UnknownOffsetError,
 )
+from snapstore.layouts.folders import is_there, list_dir
 from snapstore.layouts.locks import held_locks, hold_lock
 from snapstore.model.identity import ChangelogPartition, StoreId
 from snapstore.model.regular_file import read_source
@@ -80,11 +81,14 @@ class PlainLayout:
         self._given = _given_position(self._options)
 
     def discover(self, state_dir: Path, application: str | None = None) -> Discovery:
-        """Return the store in ``state_dir``. Raises StoreNotFoundError or ConfigError."""
-        if not state_dir.is_dir():
+        """Return the store in ``state_dir``.
+
+        Raises StoreNotFoundError, CaptureError when it cannot be read, or ConfigError.
+        """
+        if not is_there(state_dir, folder=True):
             raise StoreNotFoundError(f"{state_dir} is not there", path=str(state_dir))
         folder = state_dir.resolve()
-        if not any(entry.name != SIDE_FILE for entry in folder.iterdir()):
+        if not any(entry.name != SIDE_FILE for entry in list_dir(folder)):
             return Discovery(locations=(), notes=(f"{state_dir}: an empty folder",))
         application = application or self._options.application
         if application is None:

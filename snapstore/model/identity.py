@@ -33,7 +33,8 @@ class StoreId(msgspec.Struct, frozen=True):
     """A named store of one task of one application, printed ``application/task/store``.
 
     ``task`` is Kafka Streams' ``<subtopology>_<partition>`` (``__NAME__/0_1`` in a named
-    topology), or ``global``; other layouts put their own partition there.
+    topology), or ``global``; other layouts put their own partition there. An empty name stands for
+    all that there may be.
     """
 
     application: str
@@ -41,7 +42,7 @@ class StoreId(msgspec.Struct, frozen=True):
     store: str
 
     def __str__(self) -> str:
-        return f"{self.application}/{self.task}/{self.store}"
+        return "/".join(part for part in (self.application, self.task, self.store) if part)
 
     @property
     def order(self) -> tuple[object, ...]:

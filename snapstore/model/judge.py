@@ -22,6 +22,7 @@ import msgspec
 from snapstore.model.identity import StoreId
 from snapstore.model.judge_changelog import MEND, NOTHING, all_of, judge_changelog, rebuilt
 from snapstore.model.state_facts import OrphanLine, StoreFacts, TaskFacts
+from snapstore.model.unread import Unread
 from snapstore.model.verdict import (
     SEVERITY,
     Bounds,
@@ -46,15 +47,19 @@ GUARANTEES: Final[Mapping[Guarantee, str]] = {
 def judge_task(task: TaskFacts, conditions: Conditions, bounds: Bounds) -> tuple[Verdict, ...]:
     """Return a verdict for each store, then for each line without a store: the worst that may be.
 
-    ``bounds`` holds the partitions that were looked up; one that is missing was not.
+    Last come the stores that could not be looked at: nothing is known of them. ``bounds`` holds the
+    partitions that were looked up; one that is missing was not.
     """
     cases = [
         (reader, guarantee, _judge(task, reader, guarantee, bounds))
         for reader, guarantee in product(conditions.readers, conditions.guarantees)
     ]
-    return tuple(
-        _worst([(reader, guarantee, each[index]) for reader, guarantee, each in cases])
-        for index in range(len(cases[0][2]))
+    return (
+        *(
+            _worst([(reader, guarantee, each[index]) for reader, guarantee, each in cases])
+            for index in range(len(cases[0][2]))
+        ),
+        *map(_unseen, task.unread),
     )
 
 
@@ -78,6 +83,16 @@ def _judge(task: TaskFacts, reader: Reader, guarantee: Guarantee, bounds: Bounds
     if wiped is None:
         return verdicts
     return [_wiped_too(each, wiped, bounds) for each in verdicts]
+
+
+def _unseen(unread: Unread) -> Verdict:
+    return Verdict(
+        store=unread.store,
+        kind="unknown",
+        cause="unreadable",
+        reason=f"could not look: {unread.error.message}",
+        advice=unread.error.hint or "try again",
+    )
 
 
 def _unreadable(store: StoreId, fault: str) -> Verdict:

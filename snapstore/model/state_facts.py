@@ -10,6 +10,7 @@ import msgspec
 from snapstore.model.identity import ChangelogPartition, StoreId
 from snapstore.model.offsets import StoreOffset, store_offset
 from snapstore.model.store import StoreLocation
+from snapstore.model.unread import Unread
 
 NotedOffsets = Mapping[ChangelogPartition, int | None]
 """Applied offsets, inclusive; None where one is noted as not known."""
@@ -97,7 +98,7 @@ class TaskFacts(msgspec.Struct, frozen=True, kw_only=True):
 
     ``offset_file_fault`` says why an offset file cannot be read, ``unreadable_files`` names all
     such. ``foreign_lines`` are of stores or partitions of other tasks. ``leftovers`` are sentences
-    on what lies about.
+    on what lies about. ``unread`` are stores that are there and could not be looked at.
     """
 
     application: str
@@ -110,6 +111,7 @@ class TaskFacts(msgspec.Struct, frozen=True, kw_only=True):
     orphans: tuple[OrphanLine, ...] = ()
     foreign_lines: tuple[ChangelogPartition, ...] = ()
     leftovers: tuple[str, ...] = ()
+    unread: tuple[Unread, ...] = ()
 
     @property
     def is_global(self) -> bool:

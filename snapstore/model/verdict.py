@@ -21,6 +21,7 @@ Cause = Literal[
     "offset_file",
     "version",
     "topic",
+    "unreadable",
 ]
 Reader = Literal["checkpoint", "oldest", "newest"]
 Guarantee = Literal["at_least_once", "exactly_once", "transactional"]

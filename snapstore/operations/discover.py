@@ -6,8 +6,10 @@ from pathlib import Path
 
 import msgspec
 
-from snapstore.errors import PluginError, SnapstoreError, StoreChangedError
+from snapstore.errors import CaptureError, PluginError, SnapstoreError, StoreChangedError
+from snapstore.model.identity import StoreId
 from snapstore.model.store import ChangelogPosition, StoreLocation
+from snapstore.model.unread import Unread
 from snapstore.operations.hold import held_offsets, held_store, retrying
 from snapstore.operations.stopping import Stop
 from snapstore.ports import Clock, Layout, StoreBackend
@@ -32,10 +34,24 @@ class DiscoveredStore(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class DiscoverReport(msgspec.Struct, frozen=True, kw_only=True):
-    """All stores by application, task and name. ``notes`` are sentences on what was skipped."""
+    """All stores by application, task and name. ``notes`` are sentences on what was skipped.
+
+    ``unread`` are there and could not be looked at.
+    """
 
     stores: tuple[DiscoveredStore, ...]
     notes: tuple[str, ...]
+    unread: tuple[Unread, ...] = ()
+
+    @property
+    def missed(self) -> Mapping[StoreId, SnapstoreError]:
+        """Everything that could not be read, with the reason."""
+        problems = {
+            store.location.store: store.problem
+            for store in self.stores
+            if isinstance(store.problem, CaptureError)
+        }
+        return {**{each.store: each.error for each in self.unread}, **problems}
 
 
 def discover(
@@ -54,7 +70,7 @@ def discover(
     locations = sorted(found.locations, key=lambda location: location.store.order)
     with ThreadPoolExecutor(_PARALLEL) as pool:
         stores = pool.map(lambda location: _look_at(location, layout, backends, clock), locations)
-    return DiscoverReport(stores=tuple(stores), notes=found.notes)
+    return DiscoverReport(stores=tuple(stores), notes=found.notes, unread=found.unread)
 
 
 def backend_of(location: StoreLocation, backends: Mapping[str, StoreBackend]) -> StoreBackend:

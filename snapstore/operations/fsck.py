@@ -6,14 +6,22 @@ from pathlib import Path
 
 import msgspec
 
-from snapstore.errors import ChangelogGoneError, StoreChangedError, StoreNotFoundError
+from snapstore.errors import (
+    CaptureError,
+    ChangelogGoneError,
+    SnapstoreError,
+    StoreChangedError,
+    StoreNotFoundError,
+)
 from snapstore.model.conditions import conditions_of
-from snapstore.model.identity import ChangelogPartition
+from snapstore.model.identity import ChangelogPartition, StoreId
 from snapstore.model.judge import judge_task
 from snapstore.model.report import StoreFinished, StoreStarted
 from snapstore.model.snapshot import Fence
 from snapstore.model.state_facts import StoreFacts, TaskFacts
+from snapstore.model.store import StoreLocation
 from snapstore.model.strict import nearest_hint
+from snapstore.model.unread import Unread
 from snapstore.model.verdict import Bounds, LogBounds
 from snapstore.operations.fsck_read import ReadStore, made_at, read_store
 from snapstore.operations.fsck_report import CheckedTask, FsckReport
@@ -56,18 +64,29 @@ class FsckPorts(msgspec.Struct, frozen=True, kw_only=True):
     fences: Fences = {}
 
 
+class Locks(msgspec.Struct, frozen=True, kw_only=True):
+    """Which task directories an application has open, and of which stores that is not known."""
+
+    running: frozenset[Path] = frozenset()
+    untold: Mapping[StoreId, SnapstoreError] = {}
+
+    def same_as(self, other: "Locks") -> bool:
+        return (self.running, self.untold.keys()) == (other.running, other.untold.keys())
+
+
 def fsck(state_dir: Path, ports: FsckPorts, options: FsckOptions) -> FsckReport:
     """Judge every store below a state directory; nothing is written, no lock is taken.
 
-    Raises StoreNotFoundError for a name that fits nothing, ConfigError, KafkaError, CaptureError
-    when a right is missing, and StoreChangedError when applications keep starting and stopping.
+    A store that cannot be read stops no other. Raises StoreNotFoundError for a name that fits
+    nothing, ConfigError, KafkaError, CaptureError when the directory itself cannot be read, and
+    StoreChangedError when applications keep starting and stopping.
     """
     for _ in range(_ATTEMPTS):
         tasks = ports.inspector.read_tasks(state_dir, options.application)
         _require_names(tasks, options)
-        running = in_use(tasks, ports.inspector)
-        report = examine(state_dir, ports, options, running=running)
-        if in_use(tasks, ports.inspector) == running:
+        locks = look_at_locks(tasks, ports.inspector)
+        report = examine(state_dir, ports, options, locks)
+        if look_at_locks(tasks, ports.inspector).same_as(locks):
             return report
     raise StoreChangedError(
         f"the application of {state_dir} was started or stopped while its stores were read",
@@ -76,12 +95,12 @@ def fsck(state_dir: Path, ports: FsckPorts, options: FsckOptions) -> FsckReport:
     )
 
 
-def examine(
-    state_dir: Path, ports: FsckPorts, options: FsckOptions, *, running: frozenset[Path]
-) -> FsckReport:
-    """Judge every store; ``running`` are the directories of the tasks that are in use."""
-    tasks = _chosen(ports.inspector.read_tasks(state_dir, options.application), options)
-    return _report(state_dir, _read_all(tasks, running, ports, options), running, ports, options)
+def examine(state_dir: Path, ports: FsckPorts, options: FsckOptions, locks: Locks) -> FsckReport:
+    """Judge every store, as ``locks`` say that they are in use."""
+    found = ports.inspector.read_tasks(state_dir, options.application)
+    tasks = [_without(task, locks.untold) for task in _chosen(found, options)]
+    read = _read_all(tasks, locks.running, ports, options)
+    return _report(state_dir, read, locks.running, ports, options)
 
 
 def _require_names(tasks: Sequence[TaskFacts], options: FsckOptions) -> None:
@@ -89,6 +108,12 @@ def _require_names(tasks: Sequence[TaskFacts], options: FsckOptions) -> None:
     known_tasks = {task.task for task in tasks}
     known_stores = {store.store.store for task in tasks for store in task.stores}
     known_stores |= {line.store.store for task in tasks for line in task.orphans}
+    unread = [each for task in tasks for each in task.unread]
+    known_stores |= {each.store.store for each in unread}
+    if any(each.whole for each in unread):
+        # The name may be of one of those that could not be seen.
+        known_tasks |= set(options.tasks)
+        known_stores |= set(options.stores)
     for kind, names, known in (
         ("task", options.tasks, known_tasks),
         ("store", options.stores, known_stores),
@@ -102,7 +127,9 @@ def _require_names(tasks: Sequence[TaskFacts], options: FsckOptions) -> None:
 
 def _chosen(tasks: Sequence[TaskFacts], options: FsckOptions) -> tuple[TaskFacts, ...]:
     """Keep the named tasks and stores."""
-    wanted = [task for task in tasks if not options.tasks or task.task in options.tasks]
+    wanted = [
+        task for task in tasks if not options.tasks or task.task in options.tasks or not task.task
+    ]
     if not options.stores:
         return tuple(wanted)
     return tuple(
@@ -110,15 +137,49 @@ def _chosen(tasks: Sequence[TaskFacts], options: FsckOptions) -> tuple[TaskFacts
             task,
             stores=tuple(each for each in task.stores if each.store.store in options.stores),
             orphans=tuple(each for each in task.orphans if each.store.store in options.stores),
+            unread=tuple(
+                each for each in task.unread if each.whole or each.store.store in options.stores
+            ),
         )
         for task in wanted
     )
 
 
-def in_use(tasks: Sequence[TaskFacts], inspector: StartInspector) -> frozenset[Path]:
-    """Return the directories of the tasks that an application has open."""
+def look_at_locks(tasks: Sequence[TaskFacts], inspector: StartInspector) -> Locks:
+    """Ask which stores an application has open: all with one question, where that can be told."""
     locations = [store.location for task in tasks for store in task.stores]
-    return frozenset(location.task_dir for location in inspector.which_in_use(locations))
+    try:
+        held = inspector.which_in_use(locations)
+    except CaptureError:
+        return _locks_one_by_one(locations, inspector)
+    return Locks(running=frozenset(location.task_dir for location in held))
+
+
+def _locks_one_by_one(locations: Sequence[StoreLocation], inspector: StartInspector) -> Locks:
+    running: set[Path] = set()
+    untold: dict[StoreId, SnapstoreError] = {}
+    for location in locations:
+        try:
+            running.update(one.task_dir for one in inspector.which_in_use([location]))
+        except CaptureError as error:
+            untold[location.store] = error
+    return Locks(running=frozenset(running), untold=untold)
+
+
+def _without(task: TaskFacts, errors: Mapping[StoreId, SnapstoreError]) -> TaskFacts:
+    """Set those stores of a task apart, since they could not be looked at."""
+    return msgspec.structs.replace(
+        task,
+        stores=tuple(store for store in task.stores if store.store not in errors),
+        unread=(
+            *task.unread,
+            *(
+                Unread(store=store.store, path=store.location.path, error=errors[store.store])
+                for store in task.stores
+                if store.store in errors
+            ),
+        ),
+    )
 
 
 def _read_all(
@@ -129,16 +190,21 @@ def _read_all(
 ) -> list[tuple[TaskFacts, int]]:
     """Fill in the stores of every task, a few at a time."""
 
-    def read(store: StoreFacts) -> ReadStore:
+    def read(store: StoreFacts) -> ReadStore | SnapstoreError:
         if options.scan:
             ports.listener(StoreStarted(store=store.store, stage="verify", total=None))
-        done = read_store(
-            store,
-            ports.inspector,
-            ports.backends,
-            running=store.location.task_dir in running,
-            scan=options.scan,
-        )
+        try:
+            done = read_store(
+                store,
+                ports.inspector,
+                ports.backends,
+                running=store.location.task_dir in running,
+                scan=options.scan,
+            )
+        except CaptureError as error:
+            if options.scan:
+                ports.listener(StoreFinished(store=store.store, outcome=error.message, ok=False))
+            return error
         if options.scan:
             outcome = f"{done.pairs} pairs read"
             ports.listener(
@@ -151,8 +217,18 @@ def _read_all(
         filled = []
         for task, futures in pending:
             stores = [future.result() for future in futures]
-            facts = msgspec.structs.replace(task, stores=tuple(each.facts for each in stores))
-            filled.append((facts, sum(each.pairs for each in stores)))
+            errors = {
+                store.store: each
+                for store, each in zip(task.stores, stores, strict=True)
+                if isinstance(each, SnapstoreError)
+            }
+            read_ones = [each for each in stores if isinstance(each, ReadStore)]
+            facts = msgspec.structs.replace(
+                task,
+                stores=tuple(each.facts for each in read_ones),
+                unread=_without(task, errors).unread,
+            )
+            filled.append((facts, sum(each.pairs for each in read_ones)))
     return filled
 
 

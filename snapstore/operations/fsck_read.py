@@ -7,7 +7,7 @@ from pathlib import Path
 
 import msgspec
 
-from snapstore.errors import SourceDamagedError, StoreNotFoundError
+from snapstore.errors import CaptureError, SourceDamagedError, StoreNotFoundError
 from snapstore.model.state_facts import Damage, DatabaseFacts, StoreFacts
 from snapstore.model.store import StoreLocation
 from snapstore.operations.discover import backend_of
@@ -35,14 +35,20 @@ def read_store(
 
     A store that an application has open is captured; of one that nobody writes to each database is
     opened by itself, so that one that is broken hides no other. Raises StoreChangedError when a
-    live store would not settle, and CaptureError when a right is missing.
+    live store would not settle, and CaptureError when it cannot be read.
     """
     if not store.databases:
         return ReadStore(facts=store)
     backend = backend_of(store.location, backends)
-    if running:
-        return _read_live(store, inspector, backend, scan=scan)
-    return _read_closed(store, inspector, backend, scan=scan)
+    try:
+        if running:
+            return _read_live(store, inspector, backend, scan=scan)
+        return _read_closed(store, inspector, backend, scan=scan)
+    except OSError as error:
+        raise CaptureError(
+            f"{store.store} cannot be read: {error.strerror or error}: {error.filename}",
+            path=str(error.filename),
+        ) from error
 
 
 def made_at(location: StoreLocation) -> datetime | None:
@@ -112,7 +118,7 @@ def _pairs(view: StoreView) -> Iterator[tuple[bytes, bytes]]:
 
 def _is_empty(folder: Path) -> bool:
     """Whether RocksDB has made neither a table nor CURRENT there yet."""
-    return not any(path.name == CURRENT or path.suffix == ".sst" for path in folder.glob("*"))
+    return not any(path.name == CURRENT or path.suffix == ".sst" for path in folder.iterdir())
 
 
 def _damage(error: SourceDamagedError, store: StoreFacts, database: str | None) -> Damage:

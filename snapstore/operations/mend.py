@@ -16,7 +16,14 @@ import msgspec
 from snapstore.errors import IntegrityError, UnsafePathError
 from snapstore.model.report import Noted
 from snapstore.model.state_facts import TaskFacts
-from snapstore.operations.fsck import FsckOptions, FsckPorts, examine, fsck
+from snapstore.operations.fsck import (
+    FsckOptions,
+    FsckPorts,
+    Locks,
+    examine,
+    fsck,
+    look_at_locks,
+)
 from snapstore.operations.mend_plan import MendPlan, TaskMend, plan_mend
 from snapstore.operations.quarantine import keep_in_quarantine
 from snapstore.operations.restore_lock import work_lock
@@ -79,6 +86,7 @@ def mend(
     recovered: list[str] = []
     for name in names:
         tasks = [task.facts for task in report.tasks if task.facts.application == name]
+        locks = Locks(untold=look_at_locks(tasks, ports.inspector).untold)
         locations = [store.location for task in tasks for store in task.stores]
         parents = {task.task_dir.parent for task in tasks} | set(cut_short.get(name, ()))
         for folder in (directories[name], *sorted(parents)):
@@ -91,7 +99,7 @@ def mend(
                 recovered += recover(parent, reached=reached)
             reached("held")
             own = msgspec.structs.replace(options, application=name)
-            now = plan_mend(examine(state_dir, ports, own, running=frozenset()))
+            now = plan_mend(examine(state_dir, ports, own, locks))
             done += [_mend_task(task, ports, reached) for task in now.tasks]
             for parent in sorted(parents):
                 _tidy(parent)

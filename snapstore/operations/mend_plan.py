@@ -56,12 +56,16 @@ def plan_mend(report: FsckReport) -> MendPlan:
     """Return the least that makes every store start right; nothing for one that already does.
 
     A store that starts clean, replays, or is rebuilt by the application is left as it is: that is
-    safe, and a mend could only make it slower.
+    safe, and a mend could only make it slower. So is a task of which something could not be read.
     """
     planned = [_plan_task(task, report.bounds or {}) for task in report.tasks]
     return MendPlan(
         tasks=tuple(task for task in planned if task.stores),
-        left=tuple(verdict for verdict in report.verdicts if verdict.cause in ("version", "topic")),
+        left=tuple(
+            verdict
+            for verdict in report.verdicts
+            if verdict.cause in ("version", "topic", "unreadable")
+        ),
     )
 
 
@@ -71,6 +75,9 @@ def estimate(records: int) -> str:
 
 
 def _plan_task(task: CheckedTask, bounds: Bounds) -> TaskMend:
+    if task.facts.unread:
+        # The task directory is replaced as a whole, and this one cannot be read as a whole.
+        return TaskMend(facts=task.facts, stores=())
     if task.facts.offset_file_fault is not None:
         mends = [_file_aside(task)]
     else:

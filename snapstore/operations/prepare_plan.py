@@ -46,19 +46,21 @@ def decide(
 
     ``saved`` are the stores that have a snapshot. One is taken where the application would fill the
     store anew otherwise; with ``prefer_snapshots`` also where a mend would do. A task that is given
-    up as a whole is restored only if each of its stores can be: a part would be wiped again.
+    up as a whole is restored only if each of its stores can be: a part would be wiped again. A task
+    of which something could not be looked at gets nothing.
     """
     mends = {mend.store: mend for task in plan.tasks for mend in task.stores}
     decisions: list[Decision] = []
     for task in report.tasks:
         wiped = [verdict for verdict in task.verdicts if verdict.kind == "wipes"]
-        whole = all(verdict.store in saved for verdict in task.verdicts)
+        usable = {} if task.facts.unread else saved
+        whole = all(verdict.store in usable for verdict in task.verdicts)
         for verdict in task.verdicts:
             if wiped and verdict.kind == "wipes":
                 decisions.append(_of_wiped(verdict, whole=whole))
             else:
                 mend = mends.get(verdict.store)
-                decisions.append(_of_store(verdict, mend, saved, prefer_snapshots))
+                decisions.append(_of_store(verdict, mend, usable, prefer_snapshots))
     return tuple(decisions)
 
 

@@ -83,11 +83,13 @@ def replay_tasks(
     """Bring the selected stores below a state directory forward, one task after the other.
 
     Before anything is written, raises StoreNotFoundError, StoreInUseError, UnknownOffsetError,
-    NotReplayableError, and what ``check_fence`` raises: UncheckedChangelogError for a directory of
-    which no note tells where it came from. Later the first error is raised; tasks before it are
-    done.
+    NotReplayableError, CaptureError for a store that cannot be read, and what ``check_fence``
+    raises: UncheckedChangelogError for a directory of which no note tells where it came from. Later
+    the first error is raised; tasks before it are done.
     """
     chosen = plan_snapshot(ports.layout.discover(state_dir, application), selection)
+    if chosen.unread:
+        raise chosen.unread[0].error
     require_one(goal, [location.store for location in chosen.locations])
     with ExitStack() as held:
         _hold(state_dir, chosen.locations, ports, permissions, held)

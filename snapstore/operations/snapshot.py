@@ -10,6 +10,7 @@ import msgspec
 
 from snapstore.model.report import Event, Noted
 from snapstore.model.store import StoreLocation
+from snapstore.model.unread import Unread
 from snapstore.operations.capture_choice import Chooser
 from snapstore.operations.deadline import Deadline, Monotonic
 from snapstore.operations.discover import backend_of
@@ -103,8 +104,19 @@ def take_snapshots(
                 future.cancel()
             raise
     _save(cache, tell)
+    outcomes = _in_order([*outcomes, *map(_missed, plan.unread)])
     notes = plan.notes if changelog is not None else (*plan.notes, *_on_missing_fences(outcomes))
     return SnapshotReport(run=facts.run, outcomes=outcomes, notes=notes)
+
+
+def _missed(unread: Unread) -> StoreOutcome:
+    return StoreOutcome(
+        store=unread.store, status="failed", seconds=0.0, attempts=0, error=unread.error
+    )
+
+
+def _in_order(outcomes: Sequence[StoreOutcome]) -> tuple[StoreOutcome, ...]:
+    return tuple(sorted(outcomes, key=lambda outcome: outcome.store.order))
 
 
 def _on_missing_fences(outcomes: Sequence[StoreOutcome]) -> Iterator[str]:

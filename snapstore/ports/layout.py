@@ -11,6 +11,7 @@ from snapstore.model.identity import ChangelogPartition, StoreId
 from snapstore.model.snapshot import Description
 from snapstore.model.state_facts import OrphanLine, StoreFacts, TaskFacts
 from snapstore.model.store import ChangelogPosition, StoreLocation
+from snapstore.model.unread import Unread
 from snapstore.ports.store import StoreView
 
 
@@ -33,10 +34,14 @@ Note = FileNote | FamilyNote
 
 
 class Discovery(msgspec.Struct, frozen=True, kw_only=True):
-    """What a layout found. ``notes`` are sentences on what was skipped, and why."""
+    """What a layout found. ``notes`` are sentences on what was skipped, and why.
+
+    ``unread`` are stores that are there and could not be looked at; they stop no other.
+    """
 
     locations: tuple[StoreLocation, ...]
     notes: tuple[str, ...] = ()
+    unread: tuple[Unread, ...] = ()
 
 
 class Layout(Protocol):

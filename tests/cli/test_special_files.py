@@ -1,32 +1,15 @@
 """A pipe, a socket or a folder in the place of a file keeps no command waiting."""
 
-import json
 import os
 import socket
-import subprocess
-import sys
 from collections.abc import Callable, Mapping
 from pathlib import Path
 
 import pytest
 
+from tests.support.command_lines import run_lines
 from tests.support.state_dirs import write_checkpoint
 from tests.support.streams_store import APPLICATION, Pairs, make_key_value, some_pairs, topic
-
-LONGEST_S = 60
-
-# Runs every command line that is on stdin, and prints what each returned.
-RUN = """
-import contextlib, io, json, os, sys
-from snapstore.cli.main import run
-answers = []
-for line in json.load(sys.stdin):
-    out, err = io.StringIO(), io.StringIO()
-    with contextlib.redirect_stdout(out), contextlib.redirect_stderr(err):
-        code = run(line, {"HOME": os.environ["HOME"]})
-    answers.append([code, out.getvalue(), err.getvalue()])
-print(json.dumps(answers))
-"""
 
 
 def bind(path: Path) -> None:
@@ -70,21 +53,6 @@ def state_dir(tmp_path: Path) -> Path:
     return folder
 
 
-def answers(tmp_path: Path, *lines: list[str]) -> list[tuple[int, str, str]]:
-    """Run command lines in one child, which must end by itself."""
-    done = subprocess.run(
-        [sys.executable, "-c", RUN],
-        input=json.dumps(lines),
-        env={**os.environ, "HOME": str(tmp_path)},
-        capture_output=True,
-        text=True,
-        timeout=LONGEST_S,
-        check=False,
-    )
-    assert done.returncode == 0, done.stderr
-    return [tuple(answer) for answer in json.loads(done.stdout)]
-
-
 @pytest.mark.parametrize(
     ("kind", "name"),
     [
@@ -110,7 +78,7 @@ def test_every_command_ends_whatever_lies_in_the_place_of_a_file(
     replace(only(task, name) if "*" in name else task / name, kind)
     where = str(state_dir)
     repository = str(tmp_path / "repository")
-    _, discovered, taken, checked, planned = answers(
+    _, discovered, taken, checked, prepared = run_lines(
         tmp_path,
         ["init", "-r", repository],
         ["discover", where, "--json"],
@@ -118,11 +86,11 @@ def test_every_command_ends_whatever_lies_in_the_place_of_a_file(
         ["fsck", where, "--json"],
         ["prepare", where, "--application", APPLICATION, "--json"],
     )
-    for code, _, err in (discovered, taken, checked, planned):
-        assert code != 1, err
-        assert "Traceback" not in err
+    for told in (discovered, taken, checked, prepared):
+        assert told.code != 1, told.err
+        assert "Traceback" not in told.err
     if not name.startswith("../"):
-        found = json.loads(discovered[1])["items"]
+        found = discovered.document["items"]
         assert [each["problem"] for each in found if each["task"] == "0_1"] == [None], found
-        stored = json.loads(taken[1])["items"]
+        stored = taken.document["items"]
         assert [each["status"] for each in stored if each["task"] == "0_1"] == ["stored"], stored

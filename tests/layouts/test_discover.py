@@ -246,9 +246,11 @@ def unprivileged() -> Iterator[None]:
         os.seteuid(user)
 
 
-@pytest.mark.parametrize("closed", ["app/0_0", "app", "."])
+@pytest.mark.parametrize(
+    ("closed", "unread"), [("app/0_0", "app/0_0"), ("app", "app"), (".", None)]
+)
 def test_a_folder_that_may_not_be_read_is_not_empty(
-    layout: KafkaStreamsLayout, closed: str
+    layout: KafkaStreamsLayout, closed: str, unread: str | None
 ) -> None:
     with tempfile.TemporaryDirectory() as place:
         Path(place).chmod(0o755)
@@ -256,8 +258,15 @@ def test_a_folder_that_may_not_be_read_is_not_empty(
         store(state_dir / "app" / "0_0", "counts")
         (state_dir / closed).chmod(0)
         try:
-            with unprivileged(), pytest.raises(CaptureError, match="may not be read"):
-                layout.discover(state_dir, "app")
+            with unprivileged():
+                if unread is None:
+                    with pytest.raises(CaptureError, match="may not be read"):
+                        layout.discover(state_dir, "app")
+                    return
+                found = layout.discover(state_dir, "app")
+            assert found.locations == ()
+            assert [str(each.store) for each in found.unread] == [unread]
+            assert "may not be read" in found.unread[0].error.message
         finally:
             (state_dir / closed).chmod(0o755)
 

@@ -1,5 +1,6 @@
 """Look into a store that nobody writes to."""
 
+import os
 import stat
 from contextlib import ExitStack
 from pathlib import Path
@@ -8,6 +9,7 @@ from snapstore.backends.rocksdb import names
 from snapstore.backends.rocksdb.databases import Found, find_databases, list_names
 from snapstore.backends.rocksdb.descriptors import reserve
 from snapstore.backends.rocksdb.freeze import read_small
+from snapstore.backends.rocksdb.held import open_file
 from snapstore.backends.rocksdb.opened import ALL_FILES, OpenDatabase, OpenError
 from snapstore.backends.rocksdb.view import RocksDBView
 from snapstore.errors import SourceDamagedError, StoreNotFoundError
@@ -43,7 +45,7 @@ def _open(found: Found, folder: Path) -> OpenDatabase:
     tables = [name for name in listed if names.is_table(name)]
     wanted = {names.CURRENT, manifest, *tables, *filter(names.is_log, listed)}
     for name in sorted(wanted | set(filter(names.is_blob, listed))):
-        _require_regular(found, name)
+        _require_readable(found, name)
         (folder / name).symlink_to((found.path / name).absolute())
     open_files = ALL_FILES if reserve(len(tables)) else _FEW_FILES
     try:
@@ -52,14 +54,18 @@ def _open(found: Found, folder: Path) -> OpenDatabase:
         raise _damaged(found, failure.file, failure.reason) from failure
 
 
-def _require_regular(found: Found, name: str) -> None:
-    """RocksDB would wait for ever at a pipe, and read from a device what nobody wrote."""
+def _require_readable(found: Found, name: str) -> None:
+    """Tell what RocksDB would wait for, and what it would take for damage.
+
+    Raises SourceDamagedError for a pipe and the like, CaptureError where a right is missing.
+    """
+    path = found.path / name
     try:
-        status = (found.path / name).lstat()
+        if not stat.S_ISREG(path.lstat().st_mode):
+            raise _damaged(found, name, "it is not a regular file")
+        os.close(open_file(path))
     except FileNotFoundError:
         return
-    if not stat.S_ISREG(status.st_mode):
-        raise _damaged(found, name, "it is not a regular file")
 
 
 def _damaged(found: Found, file: str | None, reason: str) -> SourceDamagedError:

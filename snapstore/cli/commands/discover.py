@@ -13,7 +13,12 @@ from snapstore.cli.options import (
     state_dir_override,
 )
 from snapstore.cli.session import Session
-from snapstore.cli.stores import discovered_document, discovered_table
+from snapstore.cli.stores import (
+    discovered_document,
+    discovered_table,
+    missed_error,
+    unread_document,
+)
 from snapstore.cli.text import count
 from snapstore.model.units import format_size
 
@@ -37,7 +42,8 @@ def command(
 ) -> None:
     """Find the stores below a state directory and say what a snapshot of each would hold.
 
-    Reads only, needs no repository, and may be run beside the application.
+    Reads only, needs no repository, and may be run beside the application. A store that cannot be
+    read is named with the reason, and the others are listed (exit code 3).
     """
     config = session.config(
         {
@@ -50,12 +56,20 @@ def command(
     for note in report.notes:
         session.note(note)
     size = sum(store.size_bytes or 0 for store in report.stores)
-    refused = sum(1 for store in report.stores if store.problem is not None)
-    last = f"{count(len(report.stores), 'store')}, {format_size(size)}"
+    refused = sum(1 for store in report.stores if store.problem is not None) + len(report.unread)
+    found = len(report.stores) + len(report.unread)
+    last = f"{count(found, 'store')}, {format_size(size)}"
     if refused:
         last += f"; no snapshot could be taken of {refused} of them now"
     session.answer(
         "store_list",
-        {"items": [discovered_document(store) for store in report.stores]},
-        [*discovered_table(report.stores), last],
+        {
+            "items": [
+                *(discovered_document(store) for store in report.stores),
+                *(unread_document(each) for each in report.unread),
+            ]
+        },
+        [*discovered_table(report.stores, report.unread), last],
     )
+    if report.missed:
+        raise missed_error(report.missed, found)

@@ -24,7 +24,9 @@ from snapstore.cli.stores import (
     discovered_document,
     discovered_table,
     error_document,
+    missed_error,
     reason,
+    unread_document,
 )
 from snapstore.cli.text import Column, count, offset, short, table
 from snapstore.client import Snapstore
@@ -32,7 +34,7 @@ from snapstore.errors import PartialFailureError, SnapstoreError
 from snapstore.model.identity import StoreId
 from snapstore.model.units import format_duration, format_size
 from snapstore.operations.capture_choice import CaptureMode
-from snapstore.operations.discover import DiscoveredStore
+from snapstore.operations.discover import DiscoveredStore, DiscoverReport
 from snapstore.operations.snapshot_report import SnapshotReport, StoreOutcome
 
 _COUNTED: Final = ("new_files", "new_bytes", "reused_files", "reused_bytes")
@@ -149,15 +151,23 @@ def _show_plan(
         here.get(location.store, DiscoveredStore(location=location)) for location in plan.locations
     ]
     size = sum(store.size_bytes or 0 for store in found)
+    missed = DiscoverReport(stores=tuple(found), notes=(), unread=plan.unread).missed
     session.answer(
         "snapshot_plan",
-        {"items": [discovered_document(store) for store in found]},
+        {
+            "items": [
+                *(discovered_document(store) for store in found),
+                *(unread_document(each) for each in plan.unread),
+            ]
+        },
         [
-            *discovered_table(found),
+            *discovered_table(found, plan.unread),
             f"would take {count(len(found), 'snapshot')} of {format_size(size)},"
             " less what the repository has",
         ],
     )
+    if missed:
+        raise missed_error(missed, len(found) + len(plan.unread))
 
 
 def _document(report: SnapshotReport) -> dict[str, Any]:

@@ -9,9 +9,10 @@ from snapstore.errors import ExactlyOnceHotError, NotReplayableError, UnknownOff
 from snapstore.layouts.faust.discover import (
     TABLE_OF_PYTHON_ROCKSDB,
     check_driver,
+    databases,
     discover,
 )
-from snapstore.layouts.faust.names import LOCK, TABLES, changelog_of, table_dir
+from snapstore.layouts.faust.names import LOCK, changelog_of, table_dir
 from snapstore.layouts.faust.options import FaustOptions
 from snapstore.layouts.faust.replay import FaustReplay
 from snapstore.layouts.locks import held_locks, hold_lock
@@ -124,9 +125,9 @@ class FaustLayout:
     @contextmanager
     def hold(self, target: Path, description: Description) -> Iterator[None]:
         """Hold RocksDB's lock of every table that is there; see the layout `quix`."""
-        tables = table_dir(target, description.store).parents[1].parent.glob(f"v*/{TABLES}/*.db")
+        data_dir = table_dir(target, description.store).parents[2]
         with ExitStack() as held:
-            for folder in sorted(tables):
+            for folder in sorted(databases(data_dir)):
                 held.enter_context(hold_lock(folder / LOCK))
             yield
 

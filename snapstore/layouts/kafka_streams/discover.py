@@ -1,10 +1,11 @@
 """Find the stores below a state directory, by reading only."""
 
 import os
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 
-from snapstore.errors import StoreNotFoundError
+from snapstore.errors import CaptureError, StoreNotFoundError
+from snapstore.layouts.folders import is_folder, list_dir, unreadable
 from snapstore.layouts.kafka_streams.names import (
     GLOBAL,
     LOCK,
@@ -13,14 +14,10 @@ from snapstore.layouts.kafka_streams.names import (
     is_named_topology,
     is_task,
 )
-from snapstore.layouts.kafka_streams.tasks import (
-    is_folder,
-    list_dir,
-    located,
-    read_task,
-    unreadable,
-)
+from snapstore.layouts.kafka_streams.tasks import located, read_task
 from snapstore.model.identity import StoreId, natural_order
+from snapstore.model.store import StoreLocation
+from snapstore.model.unread import Unread
 from snapstore.ports import Discovery
 
 
@@ -28,32 +25,49 @@ def discover(state_dir: Path, application: str | None, layout: str) -> Discovery
     """Return the stores of one application, or of all, in the order of their tasks.
 
     ``state_dir`` is a `state.dir` or the directory of an application in it; links are followed.
-    Raises StoreNotFoundError when the directory or the application is not there, CaptureError when
-    something may not be read.
+    What cannot be read stops nothing else. Raises StoreNotFoundError when the directory or the
+    application is not there, CaptureError when it is that which cannot be read.
     """
-    try:
-        return _discover(state_dir, application, layout)
-    except PermissionError as exc:
-        raise unreadable(Path(exc.filename)) from exc
-
-
-def _discover(given: Path, application: str | None, layout: str) -> Discovery:
-    found = [
-        (name, task, task_dir, read_task(task_dir, name, task))
-        for name, directory in applications_in(given, application).items()
-        for task, task_dir in tasks_of(directory)
-    ]
-    locations = [
-        located(store, task_dir, StoreId(name, task, store.name), layout)
-        for name, task, task_dir, content in found
-        for store in content.stores
-    ]
-    notes = [note for *_, content in found for note in content.notes]
-    if not locations:
-        notes.append(f"no store has files below {given}")
+    found = Sight(applications_in(state_dir, application), unread_in(state_dir, application))
+    locations: list[StoreLocation] = []
+    notes: list[str] = []
+    for name, task, task_dir in found.tasks:
+        try:
+            content = read_task(task_dir, name, task)
+        except CaptureError as error:
+            found.miss(StoreId(name, task, ""), task_dir, error)
+            continue
+        notes += content.notes
+        found.unread += content.unread
+        for store in content.stores:
+            id_ = StoreId(name, task, store.name)
+            try:
+                locations.append(located(store, task_dir, id_, layout))
+            except CaptureError as error:
+                found.miss(id_, task_dir / store.root, error)
+    if not locations and not found.unread:
+        notes.append(f"no store has files below {state_dir}")
     return Discovery(
-        locations=tuple(sorted(locations, key=lambda one: one.store.order)), notes=tuple(notes)
+        locations=tuple(sorted(locations, key=lambda one: one.store.order)),
+        notes=tuple(notes),
+        unread=tuple(sorted(found.unread, key=lambda one: one.store.order)),
     )
+
+
+class Sight:
+    """The tasks of some applications, and what of all this could not be looked at."""
+
+    def __init__(self, applications: Mapping[str, Path], unread: Sequence[Unread]) -> None:
+        self.unread = [*unread]
+        self.tasks: list[tuple[str, str, Path]] = []
+        for name, directory in applications.items():
+            try:
+                self.tasks += ((name, task, path) for task, path in tasks_of(directory))
+            except CaptureError as error:
+                self.miss(StoreId(name, "", ""), directory, error)
+
+    def miss(self, store: StoreId, path: Path, error: CaptureError) -> None:
+        self.unread.append(Unread(store=store, path=path, error=error))
 
 
 def _resolved(state_dir: Path) -> Path:
@@ -68,8 +82,29 @@ def _resolved(state_dir: Path) -> Path:
 def applications_in(state_dir: Path, application: str | None) -> dict[str, Path]:
     """Return the directories of one application, or of all, by name; links are followed.
 
-    Raises StoreNotFoundError when the directory or the application is not there.
+    One of all that cannot be read is left out: see ``unread_in``. Raises StoreNotFoundError when
+    the directory or the application is not there, CaptureError when it cannot be read.
     """
+    try:
+        return _applications(state_dir, application)
+    except OSError as exc:
+        raise unreadable(Path(exc.filename or state_dir), exc) from exc
+
+
+def unread_in(state_dir: Path, application: str | None) -> list[Unread]:
+    """Return the folders beside applications that cannot be read, and may be one."""
+    if application is not None or is_application(state_dir.resolve()):
+        return []
+    unread = []
+    for name, path in _folders(state_dir.resolve()):
+        try:
+            is_application(path)
+        except CaptureError as error:
+            unread.append(Unread(store=StoreId(name, "", ""), path=path, error=error))
+    return unread
+
+
+def _applications(state_dir: Path, application: str | None) -> dict[str, Path]:
     root = _resolved(state_dir)
     if application is not None and _is_plain_name(application) and (root / application).is_dir():
         return {application: root / application}
@@ -78,7 +113,7 @@ def applications_in(state_dir: Path, application: str | None) -> dict[str, Path]
         if application in (None, name, root.name):
             return {application or name: root}
     elif application is None:
-        return {name: path for name, path in _folders(root) if is_application(path)}
+        return {name: path for name, path in _folders(root) if _is_readable_application(path)}
     raise StoreNotFoundError(
         f"there is no application {application} in {state_dir}",
         hint="give the state.dir of the application, or its own directory in there",
@@ -90,6 +125,13 @@ def applications_in(state_dir: Path, application: str | None) -> dict[str, Path]
 def is_application(directory: Path) -> bool:
     """Whether a folder looks like that of an application: a task, or the files beside tasks."""
     return any(_is_sign(entry) for entry in list_dir(directory))
+
+
+def _is_readable_application(directory: Path) -> bool:
+    try:
+        return is_application(directory)
+    except CaptureError:
+        return False
 
 
 def tasks_of(application_dir: Path) -> list[tuple[str, Path]]:

@@ -1,13 +1,16 @@
 """Read the tasks of an application as they are, without judging: for `fsck`."""
 
-from collections.abc import Sequence
+from collections.abc import Callable, Iterator, Sequence
+from functools import partial
 from pathlib import Path
+from typing import TypeVar
 
 import msgspec
 
-from snapstore.errors import SourceDamagedError
+from snapstore.errors import CaptureError, SourceDamagedError
+from snapstore.layouts.folders import list_dir
 from snapstore.layouts.kafka_streams.checkpoint import Offsets, parse_checkpoint
-from snapstore.layouts.kafka_streams.discover import applications_in, tasks_of
+from snapstore.layouts.kafka_streams.discover import Sight, applications_in, unread_in
 from snapstore.layouts.kafka_streams.family import FAMILY, read_family
 from snapstore.layouts.kafka_streams.names import (
     CHECKPOINT,
@@ -22,12 +25,11 @@ from snapstore.layouts.kafka_streams.options import KafkaStreamsOptions
 from snapstore.layouts.kafka_streams.tasks import (
     SEGMENTED,
     FoundStore,
-    list_dir,
     located,
     read_task,
 )
 from snapstore.layouts.kafka_streams.topics import Attribution, attribute
-from snapstore.model.identity import ChangelogPartition, StoreId
+from snapstore.model.identity import ChangelogPartition, StoreId, natural_order
 from snapstore.model.regular_file import read_source
 from snapstore.model.state_facts import (
     Damage,
@@ -37,7 +39,10 @@ from snapstore.model.state_facts import (
     StoreFacts,
     TaskFacts,
 )
+from snapstore.model.unread import Unread
 from snapstore.ports import StoreView
+
+T = TypeVar("T")
 
 
 def read_tasks(
@@ -46,13 +51,19 @@ def read_tasks(
     """Return every task with its stores and the lines of its offset files.
 
     What the databases themselves note is left open. A `.checkpoint` is read before anything else of
-    its task. Raises StoreNotFoundError, or CaptureError when a folder may not be read.
+    its task. What cannot be read stops nothing else. Raises StoreNotFoundError, or CaptureError
+    when it is the directory or the application that cannot.
     """
-    found = []
+    found = [_unread(each) for each in unread_in(state_dir, application)]
     for name, directory in applications_in(state_dir, application).items():
-        readers = [
-            _TaskReader(name, task, path, layout, options) for task, path in tasks_of(directory)
-        ]
+        sight = Sight({name: directory}, ())
+        readers = []
+        for _, task, path in sight.tasks:
+            try:
+                readers.append(_TaskReader(name, task, path, layout, options))
+            except CaptureError as error:
+                sight.miss(StoreId(name, task, ""), path, error)
+        found += [_unread(each) for each in sight.unread]
         elsewhere = {
             reader.task: frozenset(
                 store
@@ -63,7 +74,17 @@ def read_tasks(
             for reader in readers
         }
         found += [reader.facts(elsewhere[reader.task]) for reader in readers]
-    return tuple(found)
+    return tuple(sorted(found, key=lambda task: (task.application, natural_order(task.task))))
+
+
+def _unread(whole: Unread) -> TaskFacts:
+    """Return a task, or a whole application, of which nothing is known."""
+    return TaskFacts(
+        application=whole.store.application,
+        task=whole.store.task,
+        task_dir=whole.path,
+        unread=(whole,),
+    )
 
 
 class _TaskReader:
@@ -85,6 +106,7 @@ class _TaskReader:
         self._options = options
         self._fault: str | None = None
         self._unreadable: list[str] = []
+        self._missed: list[Unread] = []
         lines = self._read(CHECKPOINT)
         self._has_file = lines is not None or self._fault is not None
         self._lines = lines or {}
@@ -94,7 +116,11 @@ class _TaskReader:
         """Return what is here; ``elsewhere`` names the stores of other tasks of this partition."""
         ids = [StoreId(self._application, self.task, name) for name in self.content.names()]
         matched = attribute(ids, self._lines, self._options.changelogs)
-        stores = tuple(self._store(found, matched) for found in self.content.stores)
+        stores = tuple(
+            store
+            for found in self.content.stores
+            for store in self._if_readable(found.name, partial(self._store, found, matched))
+        )
         foreign = list(matched.foreign)
         orphans = []
         for changelog, offset in sorted(self._lines.items()):
@@ -106,6 +132,10 @@ class _TaskReader:
             else:
                 orphans.append(self._orphan(name, changelog, offset, CHECKPOINT))
         orphans += self._own_files_without_stores()
+        unread = (*self.content.unread, *self._missed)
+        if any(each.whole for each in unread):
+            # The store of such a line may be among those that cannot be seen.
+            orphans.clear()
         return TaskFacts(
             application=self._application,
             task=self.task,
@@ -117,7 +147,16 @@ class _TaskReader:
             orphans=tuple(orphans),
             foreign_lines=tuple(foreign),
             leftovers=self._leftovers(),
+            unread=unread,
         )
+
+    def _if_readable(self, name: str, read: Callable[[], T]) -> Iterator[T]:
+        """Yield what is read of a store, if it can be; a damaged file is told elsewhere."""
+        try:
+            yield read()
+        except CaptureError as error:
+            id_ = StoreId(self._application, self.task, name)
+            self._missed.append(Unread(store=id_, path=self._task_dir / name, error=error))
 
     def _read(self, name: str) -> Offsets | None:
         """Return the applied offsets in a file; None when it is not there or cannot be read."""
@@ -205,10 +244,10 @@ class _TaskReader:
             name = entry.name.removeprefix(prefix)
             if entry.name == name or entry.name.endswith(".tmp") or self.content.find(name):
                 continue
-            lines = self._read(entry.name) or {}
             orphans += [
                 self._orphan(name, changelog, offset, entry.name)
-                for changelog, offset in sorted(lines.items())
+                for lines in self._if_readable(name, partial(self._read, entry.name))
+                for changelog, offset in sorted((lines or {}).items())
                 if self._is_read(changelog)
             ]
         return orphans

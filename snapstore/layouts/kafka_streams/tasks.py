@@ -6,12 +6,14 @@ file or by its line in `.checkpoint`. Stores in memory leave nothing.
 """
 
 import os
-from collections.abc import Iterator
+from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 
 import msgspec
 
 from snapstore.errors import CaptureError
+from snapstore.layouts.folders import is_folder, list_dir, unreadable
 from snapstore.layouts.kafka_streams.checkpoint import parse_checkpoint
 from snapstore.layouts.kafka_streams.generation import generation_of
 from snapstore.layouts.kafka_streams.names import (
@@ -28,6 +30,7 @@ from snapstore.layouts.kafka_streams.names import (
 from snapstore.model.identity import StoreId
 from snapstore.model.regular_file import read_source
 from snapstore.model.store import StoreLocation
+from snapstore.model.unread import Unread
 
 KEY_VALUE = "key-value"
 SEGMENTED = "segmented"
@@ -50,9 +53,12 @@ class FoundStore(msgspec.Struct, frozen=True, kw_only=True):
 class TaskContent(msgspec.Struct, frozen=True, kw_only=True):
     stores: tuple[FoundStore, ...]
     notes: tuple[str, ...] = ()
+    unread: tuple[Unread, ...] = ()
 
     def names(self) -> tuple[str, ...]:
-        return tuple(store.name for store in self.stores)
+        """Return the stores that are there, also those that cannot be read."""
+        unread = (each.store.store for each in self.unread if not each.whole)
+        return (*(store.name for store in self.stores), *unread)
 
     def find(self, name: str) -> FoundStore | None:
         return next((store for store in self.stores if store.name == name), None)
@@ -62,35 +68,62 @@ def read_task(
     task_dir: Path, application: str, task: str, *, heed_checkpoint: bool = True
 ) -> TaskContent:
     """List the stores of a task by reading names; only `.checkpoint` is opened, if a folder's
-    meaning hangs on it. A task that vanishes meanwhile holds nothing."""
+    meaning hangs on it. A task that vanishes meanwhile holds nothing.
+
+    A store that cannot be read stops no other. Raises CaptureError when the task itself cannot.
+    """
     entries = {entry.name: entry for entry in list_dir(task_dir)}
     files = {name for name, entry in entries.items() if not is_folder(entry)}
     stores: list[FoundStore] = []
     notes: list[str] = []
-    if ROCKSDB in entries and ROCKSDB not in files:
-        for entry in list_dir(task_dir / ROCKSDB):
-            root = f"{ROCKSDB}/{entry.name}"
-            if is_folder(entry) and not any(list_dir(task_dir / root)):
-                notes.append(f"{task_dir / root}: {_EMPTY}")
-            elif is_folder(entry) or entry.is_symlink():
-                stores.append(_store(entry.name, root, KEY_VALUE, files, databases=(root,)))
-    for name in sorted(entries.keys() - files - {ROCKSDB, LOST_AND_FOUND}):
-        known = files if heed_checkpoint else files - {CHECKPOINT}
-        found = _read_folder(task_dir, StoreId(application, task, name), known)
+    unread: list[Unread] = []
+
+    def add(name: str, root: str, look: Callable[[], FoundStore | str]) -> None:
+        try:
+            found = look()
+        except CaptureError as error:
+            id_ = StoreId(application, task, name)
+            unread.append(Unread(store=id_, path=task_dir / root, error=error))
+            return
         if isinstance(found, str):
-            notes.append(f"{task_dir / name}: {found}")
+            notes.append(f"{task_dir / root}: {found}")
         else:
             stores.append(found)
-    return TaskContent(stores=tuple(sorted(stores, key=lambda s: s.name)), notes=tuple(notes))
+
+    known = files if heed_checkpoint else files - {CHECKPOINT}
+    if ROCKSDB in entries and ROCKSDB not in files:
+        try:
+            inner = [each for each in list_dir(task_dir / ROCKSDB) if _may_be_store(each)]
+        except CaptureError as error:
+            id_ = StoreId(application, task, "")
+            unread.append(Unread(store=id_, path=task_dir / ROCKSDB, error=error))
+            inner = []
+        for entry in inner:
+            root = f"{ROCKSDB}/{entry.name}"
+            add(entry.name, root, partial(_read_database, task_dir, entry.name, root, files))
+    for name in sorted(entries.keys() - files - {ROCKSDB, LOST_AND_FOUND}):
+        id_ = StoreId(application, task, name)
+        add(name, name, partial(_read_folder, task_dir, id_, known))
+    return TaskContent(
+        stores=tuple(sorted(stores, key=lambda s: s.name)),
+        notes=tuple(notes),
+        unread=tuple(unread),
+    )
 
 
 def located(store: FoundStore, task_dir: Path, id_: StoreId, layout: str) -> StoreLocation:
-    """Return the store as a location, with the generation that its files show."""
+    """Return the store as a location, with the generation that its files show.
+
+    Raises CaptureError when they cannot be read.
+    """
     if store.store_type == CUSTOM:
         own = own_checkpoint(store.name) in store.side_files
         generation = FROM_4_3 if own else BEFORE_4_3
     else:
-        generation = generation_of(task_dir / database for database in store.databases)
+        try:
+            generation = generation_of(task_dir / database for database in store.databases)
+        except OSError as error:
+            raise unreadable(Path(error.filename or task_dir / store.root), error) from error
     return StoreLocation(
         store=id_,
         layout=layout,
@@ -103,36 +136,15 @@ def located(store: FoundStore, task_dir: Path, id_: StoreId, layout: str) -> Sto
     )
 
 
-def list_dir(path: Path) -> Iterator[os.DirEntry[str]]:
-    """Yield what is in a folder; nothing when it is not there.
-
-    Raises CaptureError when it may not be read: that is not the same as being empty.
-    """
-    try:
-        with os.scandir(path) as entries:
-            yield from entries
-    except (FileNotFoundError, NotADirectoryError):
-        return
-    except PermissionError as exc:
-        raise unreadable(path) from exc
+def _may_be_store(entry: os.DirEntry[str]) -> bool:
+    """A link that leads nowhere is a store all the same: the application would follow it."""
+    return is_folder(entry) or entry.is_symlink()
 
 
-def unreadable(path: Path) -> CaptureError:
-    return CaptureError(
-        f"{path} may not be read",
-        hint="run snapstore as the user of the application, or as a member of its group",
-        path=str(path),
-    )
-
-
-def is_folder(entry: os.DirEntry[str]) -> bool:
-    """Whether the entry is a folder or a link to one; False for a link that leads nowhere."""
-    try:
-        return entry.is_dir()
-    except PermissionError as exc:
-        raise unreadable(Path(entry.path)) from exc
-    except OSError:
-        return False
+def _read_database(task_dir: Path, name: str, root: str, files: set[str]) -> FoundStore | str:
+    if not any(list_dir(task_dir / root)) and (task_dir / root).is_dir():
+        return _EMPTY
+    return _store(name, root, KEY_VALUE, files, databases=(root,))
 
 
 def _read_folder(task_dir: Path, id_: StoreId, files: set[str]) -> FoundStore | str:

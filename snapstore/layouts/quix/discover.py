@@ -3,11 +3,13 @@
 from collections import defaultdict
 from pathlib import Path
 
-from snapstore.errors import ConfigError, StoreNotFoundError
+from snapstore.errors import CaptureError, ConfigError, StoreNotFoundError
+from snapstore.layouts.folders import is_there, list_dir
 from snapstore.layouts.quix.names import CONFIG, partition_dirs, stream_of
 from snapstore.layouts.quix.options import QuixOptions
 from snapstore.model.identity import StoreId
 from snapstore.model.store import StoreLocation
+from snapstore.model.unread import Unread
 from snapstore.ports import Discovery
 
 GENERATION = "quix-3"
@@ -21,9 +23,10 @@ def discover(
 ) -> Discovery:
     """Return the stores of one consumer group, or of all.
 
-    Raises StoreNotFoundError, or ConfigError when a configured changelog could be of several.
+    What cannot be read stops nothing else. Raises StoreNotFoundError, CaptureError when the
+    directory itself cannot be read, or ConfigError when a configured changelog could be of several.
     """
-    if not state_dir.is_dir():
+    if not is_there(state_dir, folder=True):
         raise StoreNotFoundError(f"{state_dir} is not there", path=str(state_dir))
     folder = state_dir.resolve()
     if application is not None and not (folder / application).is_dir():
@@ -32,21 +35,36 @@ def discover(
             hint="the state directory is the folder above that of the consumer group",
             path=str(state_dir),
         )
-    groups = [folder / application] if application else sorted(folder.iterdir())
-    found, notes = [], []
+    groups = [application] if application else sorted(entry.name for entry in list_dir(folder))
+    found: list[StoreLocation] = []
+    notes: list[str] = []
+    unread: list[Unread] = []
+
+    def missed(path: Path, error: CaptureError) -> None:
+        unread.append(Unread(store=_store(path, folder), path=path, error=error))
+
     for group in groups:
-        for partition in partition_dirs(group):
-            if not (partition / _CURRENT).exists():
-                notes.append(f"{partition} is skipped: it holds no RocksDB")
+        for partition in partition_dirs(folder / group, missed):
+            try:
+                whole = is_there(partition / _CURRENT)
+            except CaptureError as error:
+                missed(partition, error)
                 continue
-            stream, name = partition.parent.name, partition.parent.parent.name
-            store = StoreId(group.name, f"{stream}/{partition.name}", name)
-            found.append(_location(store, partition, layout))
-    if not found:
+            if whole:
+                found.append(_location(_store(partition, folder), partition, layout))
+            else:
+                notes.append(f"{partition} is skipped: it holds no RocksDB")
+    if not found and not unread:
         notes.append(f"{state_dir}: no store of Quix Streams, which lie four folders deep")
     found.sort(key=lambda location: location.store.order)
     _check_changelogs(found, options)
-    return Discovery(locations=tuple(found), notes=tuple(sorted(notes)))
+    return Discovery(locations=tuple(found), notes=tuple(sorted(notes)), unread=tuple(unread))
+
+
+def _store(path: Path, state_dir: Path) -> StoreId:
+    """Return the store that a folder is, as far as its path tells: the rest is left empty."""
+    group, store, stream, partition = (*path.relative_to(state_dir).parts, "", "", "")[:4]
+    return StoreId(group, f"{stream}/{partition}" if partition else "", store)
 
 
 def _location(store: StoreId, folder: Path, layout: str) -> StoreLocation:

@@ -6,16 +6,20 @@ the topic that it reads, or several names joined. The application is the consume
 ``<stream>/<partition>``.
 """
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
-from snapstore.errors import UnsafePathError
+from snapstore.errors import CaptureError, UnsafePathError
+from snapstore.layouts.folders import is_folder, list_dir
 from snapstore.layouts.quix.options import QuixOptions
 from snapstore.model.identity import ChangelogPartition, StoreId
 
 CONFIG = "rocksdict-config.json"
 LOCK = "LOCK"
 NO_CHANGELOG = "none"
+
+Missed = Callable[[Path, CaptureError], None]
+"""Told of a folder that cannot be read."""
 
 
 def is_partition(name: str) -> bool:
@@ -68,11 +72,24 @@ def partition_dir(state_dir: Path, store: StoreId) -> Path:
     return state_dir / store.application / store.store / stream / partition
 
 
-def partition_dirs(group_dir: Path) -> Iterator[Path]:
-    """Yield the folders that are store partitions of one consumer group."""
-    for folder in group_dir.glob("*/*/*"):
-        if folder.is_dir() and is_partition(folder.name):
-            yield folder
+def partition_dirs(group_dir: Path, missed: Missed | None = None) -> Iterator[Path]:
+    """Yield the folders that are store partitions of one consumer group.
+
+    ``missed`` is told of a folder that cannot be read; without it CaptureError is raised.
+    """
+    for store in _folders(group_dir, missed):
+        for stream in _folders(store, missed):
+            yield from (each for each in _folders(stream, missed) if is_partition(each.name))
+
+
+def _folders(path: Path, missed: Missed | None) -> list[Path]:
+    try:
+        return sorted(path / entry.name for entry in list_dir(path) if is_folder(entry))
+    except CaptureError as error:
+        if missed is None:
+            raise
+        missed(path, error)
+        return []
 
 
 def _is_name(name: str) -> bool:
