@@ -5,10 +5,13 @@ from typing import Any
 
 import msgspec
 
-from snapstore.cli.text import Column, count, short, table
+from snapstore.cli.sentences import told
+from snapstore.cli.text import Column, count, plain, short, table
 from snapstore.model.units import format_duration, format_size
 from snapstore.operations.restore_plan import RestorePlan, StorePlan, TaskPlan
 from snapstore.operations.restore_report import RestoredStore, RestoreReport
+
+_REBUILT = "what is there of it stays, else the application fills it from its changelog"
 
 
 def plan_document(plan: RestorePlan) -> dict[str, Any]:
@@ -16,6 +19,7 @@ def plan_document(plan: RestorePlan) -> dict[str, Any]:
     return {
         "target": plan.target,
         "items": [_task_document(task) for task in plan.tasks],
+        "unrestorable": {str(store): reason for store, reason in plan.left_out.items()},
     }
 
 
@@ -47,6 +51,10 @@ def plan_lines(plan: RestorePlan) -> list[str]:
     needed = sum(task.needed_bytes for task in plan.tasks)
     return [
         *table(columns, rows),
+        *told(
+            (store, f"not restored: {reason}; {_REBUILT}")
+            for store, reason in plan.left_out.items()
+        ),
         f"would restore {count(len(rows), 'store')}: {format_size(fetched)} to fetch,"
         f" {format_size(needed)} of disk needed, {format_size(plan.tasks[0].free_bytes)} free",
     ]
@@ -60,6 +68,7 @@ def report_document(report: RestoreReport) -> dict[str, Any]:
         "kept_stores": report.kept_stores,
         "replaced": report.replaced,
         "failed": report.failed,
+        "unrestorable": report.unrestorable,
         "fetched_bytes": report.fetched_bytes,
         "reused_bytes": report.reused_bytes,
     }
@@ -84,6 +93,10 @@ def report_lines(report: RestoreReport, seconds: float) -> list[str]:
     )
     lines = table(columns, [_row(store) for store in report.stores])
     lines += [f"kept: {path}" for path in report.replaced]
+    lines += [
+        plain(f"{each.store}: not restored: {each.reason}; {_REBUILT}")
+        for each in report.unrestorable
+    ]
     lines += [f"failed: {task.task_dir}: {task.reason}" for task in report.failed]
     known = [store.records_to_replay for store in report.stores]
     to_replay = [records for records in known if records is not None]

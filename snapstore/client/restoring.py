@@ -54,6 +54,7 @@ class RestoreVerbs(ProofVerbs):
         allow_unchecked_changelog: bool = False,
         allow_missed_tombstones: bool = False,
         missing_ok: bool = False,
+        skip_unrestorable: bool = False,
         replay: ReplayGoal | None = None,
         listener: Listener = _nobody,
         dry_run: Literal[False] = False,
@@ -73,6 +74,7 @@ class RestoreVerbs(ProofVerbs):
         allow_unchecked_changelog: bool = False,
         allow_missed_tombstones: bool = False,
         missing_ok: bool = False,
+        skip_unrestorable: bool = False,
         replay: ReplayGoal | None = None,
         listener: Listener = _nobody,
         dry_run: Literal[True],
@@ -91,6 +93,7 @@ class RestoreVerbs(ProofVerbs):
         allow_unchecked_changelog: bool = False,
         allow_missed_tombstones: bool = False,
         missing_ok: bool = False,
+        skip_unrestorable: bool = False,
         replay: ReplayGoal | None = None,
         listener: Listener = _nobody,
         dry_run: bool = False,
@@ -122,6 +125,7 @@ class RestoreVerbs(ProofVerbs):
             allow_unchecked_changelog=allow_unchecked_changelog,
             permissions=permissions(self.config.restore),
             application_replays=replay is None or not replay.is_end,
+            skip_unrestorable=skip_unrestorable,
             parallel=self.config.transfer.parallel,
             limit_bytes_per_second=self.config.transfer.limit_rate,
         )
@@ -187,11 +191,13 @@ class RestoreVerbs(ProofVerbs):
         return requests
 
     def _layout_of(self, requests: Sequence[Request]) -> str | None:
-        """Return the layout that the snapshots were found by; None when an entry is damaged."""
-        try:
-            return self.load(requests[0].candidates[0]).description.layout
-        except IntegrityError:
-            return None
+        """Return the layout that the snapshots were found by; None when every entry is damaged."""
+        for listed in (each for request in requests for each in request.candidates):
+            try:
+                return self.load(listed).description.layout
+            except IntegrityError:
+                continue
+        return None
 
     def _remembering(self, listener: Listener) -> Remember:
         lineage = lineage_of(self.config)

@@ -24,7 +24,12 @@ from snapstore.operations.restore_choice import Request
 from snapstore.operations.restore_lock import work_lock
 from snapstore.operations.restore_plan import RestorePlan, StorePlan, TaskPlan
 from snapstore.operations.restore_replay import ReplayedStore
-from snapstore.operations.restore_report import FailedTask, RestoreReport, restored_store
+from snapstore.operations.restore_report import (
+    FailedTask,
+    RestoreReport,
+    UnrestorableStore,
+    restored_store,
+)
 from snapstore.operations.restore_settings import RestoreOptions, RestorePorts
 from snapstore.operations.restore_target import staging_folder, work_folder
 from snapstore.operations.restore_tasks import Planner, Task
@@ -180,6 +185,10 @@ class _Run:
             replaced=tuple(task.kept for task in done if task.kept is not None),
             failed=tuple(failed),
             notes=plan.notes,
+            unrestorable=tuple(
+                UnrestorableStore(store=str(store), code=error.code, reason=error.message)
+                for store, error in self._planner.unrestorable.items()
+            ),
         )
 
     def _restore_task(self, task: Task, plan: TaskPlan) -> "_Done":

@@ -1,6 +1,6 @@
 """Choose the snapshot of each store that a restore takes: the newest usable one."""
 
-from collections.abc import Callable, Collection
+from collections.abc import Callable, Collection, Sequence
 
 import msgspec
 
@@ -13,6 +13,7 @@ from snapstore.errors import (
     UncheckedChangelogError,
     UnsafePathError,
 )
+from snapstore.model.identity import StoreId
 from snapstore.model.listing import ListedSnapshot
 from snapstore.model.resume import ResumePlan, require_deadline
 from snapstore.model.snapshot import Snapshot
@@ -24,6 +25,10 @@ Check = Callable[[Snapshot], tuple[ResumePlan, ...]]
 
 Raises the RefusedError that says why it must not be used.
 """
+
+
+NOT_USABLE = (IntegrityError, RefusedError, SnapshotNotFoundError)
+"""What says that a snapshot cannot be used; any other error says that it could not be found out."""
 
 
 class Request(msgspec.Struct, frozen=True, kw_only=True):
@@ -73,7 +78,7 @@ class Chooser:
                 return self._load(listed, tuple(skipped))
             except UnsafePathError:
                 raise
-            except (IntegrityError, RefusedError, SnapshotNotFoundError) as error:
+            except NOT_USABLE as error:
                 first = first or error
                 skipped.append(skip(listed.id, error))
         return self._none_usable(request, skipped, first)
@@ -110,6 +115,26 @@ class Chooser:
         if len(skipped) > 1:
             error.facts["skipped"] = [f"{item.snapshot_id[:12]}: {item.reason}" for item in skipped]
         raise error
+
+
+def with_choices(
+    error: SnapstoreError, unrestorable: Sequence[StoreId], restorable: Sequence[StoreId]
+) -> SnapstoreError:
+    """Say in an error about one store which others there are, and how to restore those that can be.
+
+    Nothing of an application is restored as long as one of its stores cannot be: whether the others
+    are worth having alone is not for this program to decide.
+    """
+    if not restorable:
+        return error
+    error.facts["unrestorable"] = [str(store) for store in unrestorable]
+    error.facts["restorable"] = [str(store) for store in restorable]
+    how = (
+        "restore the others with --skip-unrestorable, and the application rebuilds what is left "
+        "out from its changelog; or name one with --task and --store"
+    )
+    error.hint = how if error.hint is None else f"{error.hint}; else {how}"
+    return error
 
 
 def skip(snapshot_id: str, error: SnapstoreError) -> Skipped:

@@ -174,11 +174,15 @@ class TaskPlan(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class RestorePlan(msgspec.Struct, frozen=True, kw_only=True):
-    """The tasks in the order in which they are done; ``notes`` are sentences for the operator."""
+    """The tasks in the order in which they are done; ``notes`` are sentences for the operator.
+
+    ``left_out`` are stores of which no snapshot can be used, with the reasons.
+    """
 
     target: Path
     tasks: tuple[TaskPlan, ...]
     notes: tuple[str, ...] = ()
+    left_out: Mapping[StoreId, str] = {}
 
 
 def plan_task(

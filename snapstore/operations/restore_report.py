@@ -32,6 +32,14 @@ class RestoredStore(msgspec.Struct, frozen=True, kw_only=True):
     replayed: tuple[ReplayedPartition, ...] = ()
 
 
+class UnrestorableStore(msgspec.Struct, frozen=True, kw_only=True):
+    """A store that was left out because no snapshot of it can be used, and why."""
+
+    store: str
+    code: str
+    reason: str
+
+
 class FailedTask(msgspec.Struct, frozen=True, kw_only=True):
     """A task directory that was left as it was, and why."""
 
@@ -49,6 +57,7 @@ class RestoreReport(msgspec.Struct, frozen=True, kw_only=True):
     replaced: tuple[Path, ...]
     failed: tuple[FailedTask, ...]
     notes: tuple[str, ...]
+    unrestorable: tuple[UnrestorableStore, ...] = ()
 
     @property
     def fetched_bytes(self) -> int:

@@ -17,14 +17,15 @@ class RestoreOptions(msgspec.Struct, frozen=True, kw_only=True):
     """How a restore is done; every permission to do something dangerous is off.
 
     ``application_replays``: the application itself reads the records after the snapshot, so only
-    time can prove that no deletion is lost. ``permissions.owner`` None: as root, the owner of the
-    target directory.
+    time can prove that no deletion is lost. ``skip_unrestorable``: a store of which no snapshot can
+    be used is left out. ``permissions.owner`` None: as root, the owner of the target directory.
     """
 
     replace: bool = False
     keep_replaced: bool = False
     allow_unchecked_changelog: bool = False
     application_replays: bool = True
+    skip_unrestorable: bool = False
     permissions: Permissions = Permissions()
     parallel: int = 8
     limit_bytes_per_second: int | None = None

@@ -7,11 +7,24 @@ from typing import cast
 
 import msgspec
 
-from snapstore.errors import ConfigError, IntegrityError, PluginError
-from snapstore.model.identity import natural_order
+from snapstore.errors import (
+    ConfigError,
+    IntegrityError,
+    PluginError,
+    SnapstoreError,
+    UncheckedChangelogError,
+    UnsafePathError,
+)
+from snapstore.model.identity import StoreId, natural_order
 from snapstore.model.snapshot import Description
 from snapstore.model.store import StoreLocation
-from snapstore.operations.restore_choice import Chooser, Request, skip
+from snapstore.operations.restore_choice import (
+    NOT_USABLE,
+    Chooser,
+    Request,
+    skip,
+    with_choices,
+)
 from snapstore.operations.restore_names import check_inside, check_names
 from snapstore.operations.restore_plan import (
     PresentStore,
@@ -54,6 +67,7 @@ class Planner:
             application_replays=options.application_replays,
         )
         self._known: dict[str, Mapping[str, set[str]]] = {}
+        self.unrestorable: dict[StoreId, SnapstoreError] = {}
         check_target(self.target)
 
     def choose(self, requests: Sequence[Request]) -> list[Task]:
@@ -64,8 +78,7 @@ class Planner:
         if not requests:
             raise ConfigError("nothing was named to restore")
         tasks: dict[Path, Task] = {}
-        for request in requests:
-            wanted = self._chooser.choose(request)
+        for request, wanted in self._usable(requests):
             check_names([wanted.manifest])
             description = wanted.snapshot.description
             self._require_plugins(description)
@@ -82,6 +95,32 @@ class Planner:
             task.wanted.append(wanted)
         return sorted(tasks.values(), key=lambda task: natural_order(str(task.task_dir)))
 
+    def _usable(self, requests: Sequence[Request]) -> list[tuple[Request, Wanted]]:
+        """Choose for every request; raise the first error unless such stores may be left out."""
+        chosen: list[tuple[Request, Wanted]] = []
+        errors: dict[StoreId, SnapstoreError] = {}
+        for request in requests:
+            try:
+                chosen.append((request, self._chooser.choose(request)))
+            except (UnsafePathError, UncheckedChangelogError):
+                raise
+            except NOT_USABLE as error:
+                if not request.latest or not request.candidates:
+                    raise
+                errors[request.candidates[0].store] = error
+        if errors and (not self._options.skip_unrestorable or not chosen):
+            usable = [wanted.snapshot.description.store for _, wanted in chosen]
+            raise with_choices(next(iter(errors.values())), [*errors], usable)
+        self.unrestorable |= errors
+        return chosen
+
+    def _leave_out(self, task: Task, index: int, error: SnapstoreError) -> None:
+        """Take a store out of a task; raises the error unless that is allowed and others stay."""
+        if not self._options.skip_unrestorable or len(task.wanted) == 1:
+            raise error
+        self.unrestorable[task.wanted[index].snapshot.description.store] = error
+        del task.requests[index], task.wanted[index]
+
     def choose_older(self, task: Task, error: IntegrityError) -> None:
         """Put older snapshots in place of those that ``error`` has shown to be damaged.
 
@@ -91,7 +130,7 @@ class Planner:
         stores = [str(wanted.snapshot.description.store) for wanted in task.wanted]
         if not set(broken) & set(stores):
             raise error
-        for index, request in enumerate(task.requests):
+        for index, request in reversed([*enumerate(task.requests)]):
             if stores[index] not in broken:
                 continue
             damaged = task.wanted[index].snapshot.id
@@ -99,8 +138,13 @@ class Planner:
                 error.facts.setdefault("snapshot", damaged)
                 raise error
             task.failed.append(skip(damaged, error))
-            task.wanted[index] = self._chooser.choose(request, task.failed)
-            check_names([task.wanted[index].manifest])
+            try:
+                older = self._chooser.choose(request, task.failed)
+            except NOT_USABLE as unusable:
+                self._leave_out(task, index, unusable)
+                continue
+            task.wanted[index] = older
+            check_names([older.manifest])
 
     def plan(self, tasks: Iterable[Task]) -> RestorePlan:
         """Return what will be done; raises TargetNotEmptyError, WrongGenerationError, NoSpaceError.
@@ -116,7 +160,10 @@ class Planner:
             plans.append(plan)
             notes += self._notes_on(task, plan)
         check_space(plans)
-        return RestorePlan(target=self.target, tasks=tuple(plans), notes=tuple(notes))
+        left_out = {store: error.message for store, error in self.unrestorable.items()}
+        return RestorePlan(
+            target=self.target, tasks=tuple(plans), notes=tuple(notes), left_out=left_out
+        )
 
     def _require_plugins(self, description: Description) -> None:
         name = self._ports.layout.name

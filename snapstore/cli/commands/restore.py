@@ -68,6 +68,11 @@ from snapstore.errors import PartialFailureError
 @click.option("--replay", is_flag=True, help="Also apply the records after the snapshot.")
 @to_offset_option
 @to_time_option
+@click.option(
+    "--skip-unrestorable",
+    is_flag=True,
+    help="Leave out the stores of which no snapshot can be used.",
+)
 @click.option("--if-exists", is_flag=True, help="No snapshot is no error: do nothing.")
 @limit_rate_option
 @parallel_option
@@ -87,6 +92,7 @@ def command(
     replay: bool,
     to_offset: int | None,
     to_time: datetime | None,
+    skip_unrestorable: bool,
     if_exists: bool,
     limit_rate: int | None,
     parallel: int | None,
@@ -98,6 +104,8 @@ def command(
     place as a whole. A REF is the beginning of an id, application/task/store,
     application/store:partition or topic:partition, with @OFFSET or @TIME the newest not beyond.
     With --replay the records after the snapshot are applied too, before anything gets into place.
+    If one store has no snapshot that can be used, nothing is restored, and the error names those
+    that could be; --skip-unrestorable restores them, and the application rebuilds the others.
     """
     config = session.config(
         {
@@ -123,6 +131,7 @@ def command(
                 allow_unchecked_changelog=allow_unchecked_changelog,
                 allow_missed_tombstones=allow_missed_tombstones,
                 missing_ok=if_exists,
+                skip_unrestorable=skip_unrestorable,
                 replay=goal,
                 dry_run=True,
             )
@@ -141,6 +150,7 @@ def command(
                 allow_unchecked_changelog=allow_unchecked_changelog,
                 allow_missed_tombstones=allow_missed_tombstones,
                 missing_ok=if_exists,
+                skip_unrestorable=skip_unrestorable,
                 replay=goal,
                 listener=reporter,
             )
