@@ -5,7 +5,8 @@ import os
 import threading
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
+from functools import partial
 from pathlib import Path
 
 import msgspec
@@ -18,6 +19,7 @@ from snapstore.errors import (
 from snapstore.operations.rate_limit import RateLimit
 from snapstore.operations.stage_files import os_errors, write_all
 from snapstore.operations.stopping import Stop, WorkStopped, until_failed
+from snapstore.operations.stretches import STRETCH_BYTES, Stretches
 from snapstore.ports import ObjectStorage
 from snapstore.repository import blobs, keys
 
@@ -44,17 +46,19 @@ def fetch_all(
     limit: RateLimit | None,
     advanced: Callable[[BlobToFetch, int], None],
     fetched: Callable[[BlobToFetch], None],
+    stretch_bytes: int = STRETCH_BYTES,
 ) -> None:
     """Fetch every blob into its partial file; ``fetched`` is called once its hash was right.
 
-    Both callbacks run in the calling threads of the pool, one at a time. The first error stops the
-    others; what has arrived stays, and the next call goes on from there. Raises BlobMissingError,
-    BlobCorruptError, StorageError, NoSpaceError.
+    A blob of more than two stretches is fetched in several of them at once. Both callbacks run in
+    the calling threads of the pool, one at a time. The first error stops the others; what has
+    arrived stays, and the next call goes on from there. Raises BlobMissingError, BlobCorruptError,
+    StorageError, NoSpaceError.
     """
     stop = Stop()
     turn = threading.Lock()
 
-    def one(blob: BlobToFetch) -> None:
+    def telling(blob: BlobToFetch) -> Callable[[int], None]:
         def tell(count: int) -> None:
             stop.check()
             with turn:
@@ -62,18 +66,35 @@ def fetch_all(
             if limit is not None:
                 limit.passed(count)
 
-        fetch_blob(storage, blob, advanced=tell)
+        return tell
+
+    def whole(blob: BlobToFetch) -> None:
+        fetch_blob(storage, blob, advanced=telling(blob))
         with turn:
             fetched(blob)
 
-    with ThreadPoolExecutor(max_workers=parallel, thread_name_prefix="fetch") as pool:
-        futures = [pool.submit(one, blob) for blob in wanted]
-        try:
-            until_failed(futures)
-        finally:
-            stop.order()
-            for future in futures:
-                future.cancel()
+    def stretch(blob: BlobToFetch, stretches: Stretches, index: int) -> None:
+        if fetch_stretch(storage, blob, stretches, index, advanced=telling(blob), check=stop.check):
+            with turn:
+                fetched(blob)
+
+    with ExitStack() as held:
+        tasks: list[Callable[[], None]] = []
+        for blob in wanted:
+            if blob.size <= 2 * stretch_bytes:
+                tasks.append(partial(whole, blob))
+                continue
+            cut = Stretches(blob.part, blob.size, stretch_bytes)
+            held.callback(cut.close)
+            tasks += [partial(stretch, blob, cut, index) for index in range(len(cut))]
+        with ThreadPoolExecutor(max_workers=parallel, thread_name_prefix="fetch") as pool:
+            futures = [pool.submit(task) for task in tasks]
+            try:
+                until_failed(futures)
+            finally:
+                stop.order()
+                for future in futures:
+                    future.cancel()
     for error in _errors(futures):
         if not isinstance(error, WorkStopped):
             raise error
@@ -85,18 +106,58 @@ def _errors(futures: Sequence[Future[None]]) -> Iterator[BaseException]:
             yield error
 
 
+def fetch_stretch(
+    storage: ObjectStorage,
+    blob: BlobToFetch,
+    stretches: Stretches,
+    index: int,
+    *,
+    advanced: Callable[[int], None],
+    check: Callable[[], None],
+) -> bool:
+    """Complete one stretch of a blob's partial file; True when that completed and verified it all.
+
+    If the whole has the wrong hash, the blob is fetched once more, from its beginning.
+    """
+
+    def read(start: int, stop: int) -> Iterator[bytes]:
+        check()
+        if start == stop:
+            return
+        for chunk in read_or_explain(storage, blob.blob, start=start, stop=stop):
+            yield chunk
+            # The bytes are written by now.
+            advanced(len(chunk))
+
+    with os_errors(blob.part):
+        sha256 = stretches.fill(index, read, check)
+        if sha256 is None:
+            return False
+        stretches.forget()
+        if sha256 == blob.sha256:
+            stretches.sync()
+        stretches.close()
+    if sha256 != blob.sha256:
+        fetch_blob(storage, blob, advanced=advanced, attempts=(2,))
+    return True
+
+
 def fetch_blob(
-    storage: ObjectStorage, blob: BlobToFetch, *, advanced: Callable[[int], None]
+    storage: ObjectStorage,
+    blob: BlobToFetch,
+    *,
+    advanced: Callable[[int], None],
+    attempts: tuple[int, ...] = (1, 2),
 ) -> None:
     """Complete the partial file of one blob and verify its hash.
 
     Bytes that are there already are hashed, not fetched. If the whole then has the wrong hash, the
     file is fetched once more from its beginning: a crash may have left zeros where bytes were
-    written but never reached the disk.
+    written but never reached the disk. ``attempts`` without the first go without what is there.
     """
-    for attempt in (1, 2):
+    for attempt in attempts:
         with os_errors(blob.part), _open(blob.part) as fd:
-            if attempt == 2:
+            if attempt > 1:
                 os.ftruncate(fd, 0)
             if _complete(storage, blob, fd, advanced) == blob.sha256:
                 if blob.size > _CHUNK_BYTES:

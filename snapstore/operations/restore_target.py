@@ -94,7 +94,7 @@ def look_at_task(
         current, odd = _look(task_dir, wanted)
         staged, _ = _look(staging_folder(task_dir), wanted)
         parts = {
-            entry.name: entry.stat(follow_symlinks=False).st_size
+            entry.name: _written_bytes(entry.stat(follow_symlinks=False))
             for entry in _entries(work_folder(task_dir) / "parts")
         }
     return TaskTarget(
@@ -106,6 +106,11 @@ def look_at_task(
         stores=tuple(stores),
         free_bytes=free_bytes(task_dir),
     )
+
+
+def _written_bytes(status: os.stat_result) -> int:
+    """Return about how much of a partial file is there: one that is fetched in pieces has holes."""
+    return min(status.st_size, status.st_blocks * 512)
 
 
 def work_folder(task_dir: Path) -> Path:
