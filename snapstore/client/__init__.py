@@ -7,9 +7,11 @@ import importlib
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from snapstore.client.catalog import ShownSnapshot, newest_of_each, utc_now
+    from snapstore.client.answering import unchanged
+    from snapstore.client.catalog import ShownSnapshot, newest_of_each
     from snapstore.client.finding import discover
     from snapstore.client.listing import open_catalog
+    from snapstore.client.moments import utc_now
     from snapstore.client.opening import check, create, open  # noqa: A004
     from snapstore.client.preparing import prepare
     from snapstore.client.replaying import replay
@@ -17,9 +19,11 @@ if TYPE_CHECKING:
     from snapstore.client.trust import fsck, mend
 
 _HOMES = {
-    "catalog": ("ShownSnapshot", "newest_of_each", "utc_now"),
+    "answering": ("unchanged",),
+    "catalog": ("ShownSnapshot", "newest_of_each"),
     "finding": ("discover",),
     "listing": ("open_catalog",),
+    "moments": ("utc_now",),
     "opening": ("check", "create", "open"),
     "preparing": ("prepare",),
     "replaying": ("replay",),
@@ -41,6 +45,7 @@ __all__ = [
     "open_catalog",
     "prepare",
     "replay",
+    "unchanged",
     "utc_now",
 ]
 

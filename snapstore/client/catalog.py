@@ -1,12 +1,15 @@
 """The verbs that need nothing but the catalog: list, find, show, pin, unpin, delete."""
 
 import builtins
-import secrets
 from collections.abc import Iterable
-from datetime import UTC, datetime, timedelta
+from contextlib import AbstractContextManager
+from datetime import timedelta
 
 import msgspec
 
+from snapstore.client.moments import run_id
+from snapstore.client.own_cache import last_runs
+from snapstore.config import Config
 from snapstore.errors import RefusedError
 from snapstore.model.listing import ListedSnapshot
 from snapstore.model.reference import parse_reference
@@ -23,20 +26,11 @@ class ShownSnapshot(msgspec.Struct, frozen=True, kw_only=True):
     pinned: bool
 
 
-def utc_now() -> datetime:
-    """Return the present time; the clock that is used where none is given."""
-    return datetime.now(UTC)
-
-
-def run_id(now: datetime) -> str:
-    """Return a new name for one run: its beginning and chance."""
-    return f"{now:%Y%m%dt%H%M%S}{secrets.token_hex(4)}"
-
-
 class CatalogVerbs:
     """Verbs on the snapshots of an open repository."""
 
-    def __init__(self, repository: Repository, clock: Clock) -> None:
+    def __init__(self, config: Config, repository: Repository, clock: Clock) -> None:
+        self.config = config
         self.repository = repository
         self.clock = clock
 
@@ -127,8 +121,18 @@ class CatalogVerbs:
             )
         if not dry_run:
             now = self.clock()
-            self.repository.withdraw(found, run=run_id(now), now=now)
+            with self._forgetting():
+                self.repository.withdraw(found, run=run_id(now), now=now)
         return found
+
+    def _forgetting(self) -> AbstractContextManager[None]:
+        """Forget what this host knows of the repository, before and after it is changed."""
+        return last_runs(self.config).forgetting(
+            self.repository.marker.id, self.repository.storage.url
+        )
+
+    def _forget(self) -> None:
+        last_runs(self.config).forget(self.repository.marker.id, self.repository.storage.url)
 
     def _located(self, refs: Iterable[str]) -> tuple[ListedSnapshot, ...]:
         found = {listed.id: listed for listed in [self.locate(ref) for ref in refs]}

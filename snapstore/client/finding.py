@@ -2,7 +2,7 @@
 
 from pathlib import Path
 
-from snapstore.client.catalog import utc_now
+from snapstore.client.moments import utc_now
 from snapstore.client.parts import ConfiguredBackends, configured_layout, state_dir
 from snapstore.config import Config
 from snapstore.operations.discover import DiscoverReport

@@ -3,7 +3,8 @@
 from collections.abc import Iterator
 from contextlib import closing, contextmanager
 
-from snapstore.client.catalog import CatalogVerbs, utc_now
+from snapstore.client.catalog import CatalogVerbs
+from snapstore.client.moments import utc_now
 from snapstore.client.parts import configured_storage
 from snapstore.config import Config
 from snapstore.registry import Registry
@@ -17,4 +18,4 @@ def open_catalog(config: Config) -> Iterator[CatalogVerbs]:
     It loads in half the time that a whole client takes. Raises as ``open`` does.
     """
     with closing(configured_storage(config, Registry())) as storage:
-        yield CatalogVerbs(Repository.open(storage), utc_now)
+        yield CatalogVerbs(config, Repository.open(storage), utc_now)

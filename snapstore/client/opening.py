@@ -5,7 +5,8 @@ from collections.abc import Mapping
 
 import msgspec
 
-from snapstore.client.catalog import utc_now
+from snapstore.client.moments import utc_now
+from snapstore.client.own_cache import last_runs
 from snapstore.client.parts import configured_storage, layout_options
 from snapstore.client.snapstore import Snapstore
 from snapstore.config import Config, load_config
@@ -40,6 +41,8 @@ def create(
     except BaseException:
         storage.close()
         raise
+    # Another repository may have been there.
+    last_runs(settings).forget(repository.marker.id, storage.url)
     return Snapstore(settings, repository, registry=plugins, clock=clock)
 
 

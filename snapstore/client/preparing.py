@@ -5,7 +5,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Literal, overload
 
-from snapstore.client.catalog import utc_now
+from snapstore.client.moments import utc_now
 from snapstore.client.opening import open as open_repository
 from snapstore.client.parts import state_dir
 from snapstore.client.snapstore import Snapstore

@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 from pathlib import Path
 
-from snapstore.client.catalog import utc_now
+from snapstore.client.moments import utc_now
 from snapstore.client.owner import permissions
 from snapstore.client.parts import (
     ConfiguredBackends,

@@ -10,13 +10,14 @@ from typing import Literal, Self, overload
 
 from snapstore import __version__
 from snapstore.client.capturing import Capturing
-from snapstore.client.catalog import run_id, utc_now
+from snapstore.client.moments import run_id, utc_now
 from snapstore.client.parts import (
     ConfiguredBackends,
     configured_layout,
     state_dir,
 )
 from snapstore.client.restoring import RestoreVerbs
+from snapstore.client.seeing import Seeing
 from snapstore.config import Config
 from snapstore.model.report import Event
 from snapstore.model.resume import Overrides
@@ -184,8 +185,9 @@ class Snapstore(RestoreVerbs):
                 limit_rate_bytes_per_s=self.config.transfer.limit_rate,
                 skip_unchanged=skip_unchanged,
             )
+            seeing = Seeing(self.config, self.repository, plan, chosen, place)
             with self._run_locks(plan, now):
-                return take_snapshots(
+                report = take_snapshots(
                     plan,
                     self.repository,
                     facts,
@@ -197,7 +199,10 @@ class Snapstore(RestoreVerbs):
                     cache=HashCache(self._own_cache / "hashes"),
                     changelog=changelog,
                     capture=capturing.chooser(),
+                    seen=seeing.as_before() if skip_unchanged else None,
                 )
+            seeing.keep(report, now, listener)
+            return report
 
     def verify(
         self,
@@ -212,10 +217,11 @@ class Snapstore(RestoreVerbs):
     ) -> VerifyReport:
         """Look whether snapshots can be restored: those named, or all.
 
-        Damage is in the report. Raises UnavailableError when the storage cannot be read.
+        Damage is in the report; after it the next run looks at everything again. Raises
+        UnavailableError when the storage cannot be read.
         """
         listed = self._located(refs) or self.list().snapshots
-        return verify(
+        report = verify(
             self.repository,
             listed,
             backends=ConfiguredBackends(self.config, self.registry),
@@ -230,6 +236,9 @@ class Snapstore(RestoreVerbs):
                 limit_bytes_per_second=self.config.transfer.limit_rate,
             ),
         )
+        if not report.sound:
+            self._forget()
+        return report
 
     def diff(self, old: str, new: str) -> SnapshotDiff:
         """Return which files two snapshots share, and which only one of them has."""

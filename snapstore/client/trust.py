@@ -5,7 +5,7 @@ from contextlib import closing, contextmanager
 from pathlib import Path
 from typing import Literal, TypeVar, overload
 
-from snapstore.client.catalog import utc_now
+from snapstore.client.moments import utc_now
 from snapstore.client.parts import (
     ConfiguredBackends,
     configured_changelog,

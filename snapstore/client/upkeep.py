@@ -3,8 +3,8 @@
 import os
 import socket
 
-from snapstore.client.catalog import CatalogVerbs, run_id
-from snapstore.config import Config
+from snapstore.client.catalog import CatalogVerbs
+from snapstore.client.moments import run_id
 from snapstore.config.schema import RetentionConfig
 from snapstore.model.report import Event
 from snapstore.model.retention import RetentionPolicy
@@ -14,8 +14,7 @@ from snapstore.operations.repair import RepairOptions, propose_repair, repair
 from snapstore.operations.repair_plan import RepairReport, RepositoryReport
 from snapstore.operations.upkeep import Actor
 from snapstore.operations.verify_repository import verify_repository
-from snapstore.ports import Clock, Listener
-from snapstore.repository import Repository
+from snapstore.ports import Listener
 
 
 def _nobody(event: Event) -> None:
@@ -25,10 +24,6 @@ def _nobody(event: Event) -> None:
 
 class UpkeepVerbs(CatalogVerbs):
     """Verbs that change what is stored, one host at a time."""
-
-    def __init__(self, config: Config, repository: Repository, clock: Clock) -> None:
-        super().__init__(repository, clock)
-        self.config = config
 
     def prune(
         self,
@@ -54,7 +49,10 @@ class UpkeepVerbs(CatalogVerbs):
         )
         if dry_run:
             return plan_prune(self.repository, options, clock=self.clock)
-        return prune(self.repository, options, self._actor(), clock=self.clock, listener=listener)
+        with self._forgetting():
+            return prune(
+                self.repository, options, self._actor(), clock=self.clock, listener=listener
+            )
 
     def verify_repository(self) -> RepositoryReport:
         """Compare catalog and storage, both ways; nothing is written.
@@ -86,7 +84,10 @@ class UpkeepVerbs(CatalogVerbs):
         )
         if dry_run:
             return propose_repair(self.repository, options, clock=self.clock, listener=listener)
-        return repair(self.repository, options, self._actor(), clock=self.clock, listener=listener)
+        with self._forgetting():
+            return repair(
+                self.repository, options, self._actor(), clock=self.clock, listener=listener
+            )
 
     def _actor(self) -> Actor:
         instance = self.config.state.instance or socket.gethostname()

@@ -7,7 +7,7 @@ import msgspec
 from snapstore.errors import SnapstoreError
 from snapstore.model.identity import StoreId
 from snapstore.model.listing import ListedSnapshot
-from snapstore.model.snapshot import Snapshot
+from snapstore.model.snapshot import Snapshot, Source
 
 Status = Literal["stored", "unchanged", "empty", "failed"]
 
@@ -18,7 +18,8 @@ class StoreOutcome(msgspec.Struct, frozen=True, kw_only=True):
     ``stored``: ``snapshot`` was published; ``same_content`` if the one before holds the same files
     at the same offsets. ``unchanged``: the same, and nothing was published because that was asked
     for; ``same_as`` is the one before. ``empty``: there is no state yet. ``failed``: ``error``.
-    ``remarks`` are sentences on what the offsets show.
+    ``source`` is where it was taken from, if it was looked at. ``remarks`` are sentences on what
+    the offsets show. ``attempts`` is 0 where nothing of it was opened: it looks as it did before.
     """
 
     store: StoreId
@@ -28,6 +29,7 @@ class StoreOutcome(msgspec.Struct, frozen=True, kw_only=True):
     snapshot: Snapshot | None = None
     same_content: bool = False
     same_as: ListedSnapshot | None = None
+    source: Source | None = None
     new_files: int = 0
     new_bytes: int = 0
     reused_files: int = 0

@@ -36,7 +36,7 @@ class HashCache:
     def __init__(self, path: Path) -> None:
         self._path = path
         self._lock = threading.Lock()
-        self._known = _load(path)
+        self._known: dict[_Facts, bytes] | None = None
         self._used: dict[_Facts, bytes] = {}
 
     def get(self, identity: FileIdentity, *, now_ns: int) -> str | None:
@@ -45,6 +45,8 @@ class HashCache:
             return None
         with self._lock:
             facts = _facts(identity)
+            if self._known is None:
+                self._known = _load(self._path)
             found = self._used.get(facts) or self._known.get(facts)
             if found is None:
                 return None
@@ -60,8 +62,10 @@ class HashCache:
     def save(self) -> None:
         """Write what was used and added, after what is there; the longest unused goes first.
 
-        Raises OSError when the file cannot be written.
+        Where that is nothing, nothing is written. Raises OSError when the file cannot be written.
         """
+        if not self._used:
+            return
         self._path.parent.mkdir(parents=True, exist_ok=True)
         with self._lock, _locked(self._path.with_suffix(".lock")):
             # Whoever made these was killed: only the holder of the lock writes.

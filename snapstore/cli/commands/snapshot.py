@@ -2,7 +2,7 @@
 
 from collections import Counter
 from pathlib import Path
-from typing import Any, Final
+from typing import TYPE_CHECKING, Any, Final
 
 import click
 
@@ -29,13 +29,14 @@ from snapstore.cli.stores import (
     unread_document,
 )
 from snapstore.cli.text import Column, count, offset, short, table
-from snapstore.client import Snapstore
 from snapstore.errors import PartialFailureError, SnapstoreError
 from snapstore.model.identity import StoreId
 from snapstore.model.units import format_duration, format_size
-from snapstore.operations.capture_choice import CaptureMode
-from snapstore.operations.discover import DiscoveredStore, DiscoverReport
 from snapstore.operations.snapshot_report import SnapshotReport, StoreOutcome
+
+if TYPE_CHECKING:
+    from snapstore.client import Snapstore
+    from snapstore.operations.capture_choice import CaptureMode
 
 _COUNTED: Final = ("new_files", "new_bytes", "reused_files", "reused_bytes")
 
@@ -87,7 +88,7 @@ def command(
     application: str | None,
     tasks: tuple[str, ...],
     tags: tuple[tuple[str, str], ...],
-    capture: CaptureMode | None,
+    capture: "CaptureMode | None",
     skip_unchanged: bool,
     limit_rate: int | None,
     parallel: int | None,
@@ -109,6 +110,11 @@ def command(
             "transfer.parallel": (parallel, "--parallel"),
         }
     )
+    if skip_unchanged and not dry_run:
+        known = client.unchanged(config, stores=stores, tasks=tasks, capture=capture)
+        if known is not None:
+            _tell(session, known)
+            return
     with client.open(config=config) as repository:
         if dry_run:
             _show_plan(session, repository, stores, tasks, capture)
@@ -122,6 +128,12 @@ def command(
                 capture=capture,
                 listener=reporter,
             )
+    _tell(session, report)
+    if report.failed:
+        raise _failure(report)
+
+
+def _tell(session: Session, report: SnapshotReport) -> None:
     for note in report.notes:
         session.note(note)
     for sentence in told(
@@ -130,17 +142,18 @@ def command(
         session.note(sentence)
     answer = session.answer if report.failed else session.done
     answer("snapshot_report", _document(report), _lines(report, session.elapsed))
-    if report.failed:
-        raise _failure(report)
 
 
 def _show_plan(
     session: Session,
-    repository: Snapstore,
+    repository: "Snapstore",
     stores: tuple[str, ...],
     tasks: tuple[str, ...],
-    capture: CaptureMode | None,
+    capture: "CaptureMode | None",
 ) -> None:
+    # Imported here: a run that takes snapshots shows no plan.
+    from snapstore.operations.discover import DiscoveredStore, DiscoverReport
+
     plan = repository.snapshot(stores=stores, tasks=tasks, capture=capture, dry_run=True)
     for note in plan.notes:
         session.note(note)
