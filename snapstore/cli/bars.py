@@ -14,12 +14,17 @@ from rich.progress import (
     TextColumn,
     TimeRemainingColumn,
 )
+from rich.table import Column
 from rich.text import Text
 
+from snapstore.cli.narrow import wrapped
 from snapstore.cli.progress import Reporter
 from snapstore.cli.text import plain
 from snapstore.model.report import Advanced, StoreFinished, StoreStarted
 from snapstore.model.units import format_size
+
+_WIDE, _NARROW = 120, 90
+"""Columns of a terminal: for a long bar, and for any."""
 
 
 class Bars(Reporter):
@@ -27,13 +32,10 @@ class Bars(Reporter):
 
     def __init__(self, redact: Callable[[str], str]) -> None:
         super().__init__(redact)
+        console = Console(stderr=True)
         self._progress = Progress(
-            TextColumn("{task.description}", markup=False),
-            BarColumn(bar_width=30),
-            _Amount(),
-            _Rate(),
-            TimeRemainingColumn(compact=True),
-            console=Console(stderr=True),
+            *_columns(console.width),
+            console=console,
             transient=True,
         )
         self._tasks: dict[str, TaskID] = {}
@@ -88,7 +90,23 @@ class Bars(Reporter):
             self._progress.remove_task(task)
 
     def _write(self, line: str) -> None:
-        self._progress.console.print(plain(self._redact(line)), markup=False, highlight=False)
+        console = self._progress.console
+        for part in wrapped(plain(self._redact(line)), console.width):
+            console.print(part, markup=False, highlight=False, soft_wrap=True)
+
+
+def _columns(width: int) -> list[ProgressColumn]:
+    """Return what fits a terminal: the bar goes first, and a long name is shortened."""
+    name = TextColumn(
+        "{task.description}", markup=False, table_column=Column(no_wrap=True, overflow="ellipsis")
+    )
+    bar = [BarColumn(bar_width=30 if width >= _WIDE else 10)] if width >= _NARROW else []
+    return [name, *bar, _Amount(_whole()), _Rate(_whole()), TimeRemainingColumn(compact=True)]
+
+
+def _whole() -> Column:
+    """A number that is cut is a wrong number."""
+    return Column(no_wrap=True, min_width=12)
 
 
 class _Amount(ProgressColumn):

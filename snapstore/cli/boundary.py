@@ -2,12 +2,12 @@
 
 import os
 import sys
-import traceback
 from collections.abc import Callable
 
 import click
 
 from snapstore.cli.exit_codes import BUG, DONE, INTERRUPTED, PIPE_CLOSED, USAGE, exit_code
+from snapstore.cli.narrow import fitted, width_of
 from snapstore.cli.session import Session
 from snapstore.cli.text import plain
 from snapstore.errors import SnapstoreError
@@ -60,8 +60,15 @@ def tell_error(session: Session, error: SnapstoreError) -> int:
         hint=error.hint,
         facts=error.facts,
         exit_with=exit_code(type(error)),
-        trace="".join(traceback.format_exception(error)) if session.verbose > 1 else None,
+        trace=_traceback(error) if session.verbose > 1 else None,
     )
+
+
+def _traceback(error: Exception) -> str:
+    # Imported here: most runs have nothing to trace.
+    import traceback
+
+    return "".join(traceback.format_exception(error))
 
 
 def _tell_usage(session: Session, error: click.ClickException) -> int:
@@ -77,7 +84,7 @@ def _tell_bug(session: Session, error: Exception) -> int:
         f"unexpected {type(error).__name__}: {error}",
         hint="this is a bug in snapstore: please report it with the output of -v",
         exit_with=BUG,
-        trace="".join(traceback.format_exception(error)) if session.verbose else None,
+        trace=_traceback(error) if session.verbose else None,
     )
 
 
@@ -109,21 +116,28 @@ def _tell(
         return exit_with
     if trace is not None:
         click.echo(session.redact(trace), err=True, nl=False)
-    label = click.style("error:", fg="red", bold=True)
-    lines = [f"{label} {plain(session.redact(message))}"]
+    width = width_of(sys.stderr, session.env)
+    lines = [f"error: {plain(session.redact(message))}"]
     if hint:
         lines.append(f"  hint: {plain(session.redact(hint))}")
     if facts:
-        told = " ".join(f"{name}={_fact(value)}" for name, value in facts.items())
+        told = " ".join(f"{name}={_fact(value, width)}" for name, value in facts.items())
         lines.append(f"  {plain(session.redact(told))}")
-    click.echo("\n".join(lines), err=True, color=session.color)
+    text = "\n".join(fitted(lines, width))
+    label = click.style("error:", fg="red", bold=True)
+    click.echo(text.replace("error:", label, 1), err=True, color=session.color)
     return exit_with
 
 
-def _fact(value: object) -> str:
+def _fact(value: object, width: int | None) -> str:
+    """Return a fact on one line; a terminal gets the beginning of a long one."""
+    if width is None and isinstance(value, list | tuple | set | frozenset):
+        return ",".join(str(item) for item in value)
+    if width is None:
+        return str(value)
     if isinstance(value, list | tuple | set | frozenset):
         items = [str(item) for item in value]
-        shown = ",".join(items[:_SHOWN_ITEMS])
-        return shown + (f",... ({len(items)} in all)" if len(items) > _SHOWN_ITEMS else "")
+        shown = ", ".join(items[:_SHOWN_ITEMS])
+        return shown + (f", ... ({len(items)} in all)" if len(items) > _SHOWN_ITEMS else "")
     text = str(value)
     return text if len(text) <= _SHOWN_CHARACTERS else text[:_SHOWN_CHARACTERS] + "..."

@@ -17,16 +17,16 @@ WORDS: Final[Mapping[Outcome, str]] = {
     "differs": "DIFFERS",
 }
 _COLUMNS = (
-    Column("application"),
+    Column("application", cut=True, spare=1),
     Column("task"),
-    Column("store"),
+    Column("store", cut=True),
     Column("snapshot"),
     Column("restore", right=True),
-    Column("replay", right=True),
-    Column("tail", right=True),
-    Column("rebuild", right=True),
-    Column("log", right=True),
-    Column("pairs", right=True),
+    Column("replay", right=True, spare=2),
+    Column("tail", right=True, spare=5),
+    Column("rebuild", right=True, spare=2),
+    Column("log", right=True, spare=4),
+    Column("pairs", right=True, spare=3),
     Column("outcome"),
 )
 

@@ -25,14 +25,14 @@ WORDS: Final[Mapping[Standing, str]] = {
     "unusable": "UNUSABLE",
 }
 _COLUMNS = (
-    Column("application"),
+    Column("application", cut=True),
     Column("task"),
-    Column("store"),
+    Column("store", cut=True),
     Column("snapshot"),
-    Column("age", right=True),
+    Column("age", right=True, spare=1),
     Column("behind", right=True),
-    Column("restore", right=True),
-    Column("usable until"),
+    Column("restore", right=True, spare=3),
+    Column("usable until", spare=2),
     Column("verdict"),
 )
 
@@ -94,7 +94,9 @@ def _trims(report: FreshnessReport) -> list[str]:
         for store in report.stores
         for changelog, offset in (store.safe_trim_offsets or {}).items()
     ]
-    return table((Column("changelog"), Column("in every kept snapshot before", right=True)), rows)
+    return table(
+        (Column("changelog", cut=True), Column("in every kept snapshot before", right=True)), rows
+    )
 
 
 def _restore_line(report: FreshnessReport) -> str:

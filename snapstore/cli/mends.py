@@ -32,7 +32,7 @@ _CHOICES: Final[Mapping[Choice, str]] = {
     "left": "LEAVE AS IT IS",
 }
 _EMPTY = "there is nothing on the disk and nothing to restore: the application builds its stores"
-_COLUMNS = (Column("task"), Column("store"), Column("decision"))
+_COLUMNS = (Column("task"), Column("store", cut=True), Column("decision"))
 
 
 def plan_lines(plan: MendPlan) -> list[str]:

@@ -28,11 +28,11 @@ def plan_lines(plan: RestorePlan) -> list[str]:
     if not plan.tasks:
         return ["there is no snapshot: nothing would be done"]
     columns = (
-        Column("task directory"),
-        Column("store"),
+        Column("task directory", cut=True),
+        Column("store", cut=True),
         Column("snapshot"),
-        Column("fetch", right=True),
-        Column("there", right=True),
+        Column("fetch", right=True, spare=1),
+        Column("there", right=True, spare=2),
         Column("action"),
     )
     rows = [
@@ -84,11 +84,11 @@ def report_lines(report: RestoreReport, seconds: float) -> list[str]:
     if not (report.stores or report.failed):
         return ["there is no snapshot: nothing was done"]
     columns = (
-        Column("store"),
+        Column("store", cut=True),
         Column("snapshot"),
-        Column("fetched", right=True),
-        Column("was there", right=True),
-        Column("replay from"),
+        Column("fetched", right=True, spare=2),
+        Column("was there", right=True, spare=3),
+        Column("replay from", spare=1),
         Column("records", right=True),
     )
     lines = table(columns, [_row(store) for store in report.stores])

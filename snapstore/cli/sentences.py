@@ -1,13 +1,11 @@
 """Sentences on stores: what holds for several is said once."""
 
-import textwrap
 from collections.abc import Iterable, Sequence
 
 from snapstore.cli.text import count, plain
 from snapstore.errors import SnapstoreError
 from snapstore.model.identity import StoreId
 
-_WIDTH = 100
 _STORE = "\0"
 
 
@@ -30,15 +28,8 @@ def complaints(errors: Iterable[tuple[StoreId, SnapstoreError]]) -> list[str]:
 
 
 def named(stores: Iterable[StoreId], indent: str = "  ") -> str:
-    """Return the names of stores, below one another where they do not fit a line."""
-    return textwrap.fill(
-        ", ".join(plain(str(store)) for store in stores),
-        _WIDTH,
-        initial_indent=indent,
-        subsequent_indent=indent,
-        break_long_words=False,
-        break_on_hyphens=False,
-    )
+    """Return the names of stores on one line."""
+    return indent + ", ".join(plain(str(store)) for store in stores)
 
 
 def _paragraph(sentence: str, stores: Sequence[StoreId]) -> str:

@@ -1,5 +1,6 @@
 """One run of the command line: its global options, its configuration and its answer."""
 
+import sys
 import time
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
@@ -8,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from snapstore.cli.narrow import fitted, width_of, wrapped
 from snapstore.cli.redact import Redactor
 from snapstore.cli.text import plain
 from snapstore.errors import UnavailableError
@@ -80,8 +82,9 @@ class Session:
             if self.notes:
                 document["notes"] = self.notes
             lines = [encode(document)]
+        width = None if self.json else width_of(sys.stdout, self.env)
         try:
-            for line in lines:
+            for line in fitted(lines, width):
                 click.echo(self.redact(line), color=self.color)
         except BrokenPipeError:
             raise
@@ -102,8 +105,9 @@ class Session:
             return
         self.notes.append(message)
         if not self.json and not self.quiet:
-            lines = [plain(line) for line in message.split("\n")]
-            click.echo(self.redact("note: " + "\n".join(lines)), err=True)
+            text = "note: " + "\n".join(plain(line) for line in message.split("\n"))
+            for line in wrapped(self.redact(text), width_of(sys.stderr, self.env)):
+                click.echo(line, err=True)
 
     @property
     def elapsed(self) -> float:

@@ -57,9 +57,9 @@ def listed_table(listed: Iterable[ListedSnapshot], pinned: frozenset[str]) -> li
     """Return the table of listed snapshots."""
     columns = (
         Column("id"),
-        Column("application"),
+        Column("application", cut=True),
         Column("task"),
-        Column("store"),
+        Column("store", cut=True),
         Column("offset", right=True),
         Column("captured"),
         Column("pinned"),
@@ -85,16 +85,16 @@ def snapshot_table(snapshots: Sequence[Snapshot], pinned: frozenset[str]) -> lis
     """Return the table of snapshots whose entries were read."""
     columns = (
         Column("id"),
-        Column("application"),
+        Column("application", cut=True),
         Column("task"),
-        Column("store"),
+        Column("store", cut=True),
         Column("offset", right=True),
         Column("captured"),
-        Column("files", right=True),
-        Column("size", right=True),
-        Column("new", right=True),
-        Column("source"),
-        Column("tags"),
+        Column("files", right=True, spare=5),
+        Column("size", right=True, spare=1),
+        Column("new", right=True, spare=3),
+        Column("source", spare=4),
+        Column("tags", cut=True, spare=2),
         Column("pinned"),
     )
     return table(

@@ -75,13 +75,13 @@ def discovered_table(
 ) -> list[str]:
     """Return the table of stores found on disk, and below it what is wrong or remarkable."""
     columns = (
-        Column("application"),
+        Column("application", cut=True),
         Column("task"),
-        Column("store"),
-        Column("type"),
-        Column("size", right=True),
+        Column("store", cut=True),
+        Column("type", spare=2),
+        Column("size", right=True, spare=1),
         Column("offset", right=True),
-        Column("changelog"),
+        Column("changelog", spare=3),
         Column("state"),
     )
     rows = [

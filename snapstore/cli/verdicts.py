@@ -31,12 +31,12 @@ _EXIT_CODES: Final[Mapping[Kind, int]] = {
     "loses_rows": LOSSY_START,
 }
 _COLUMNS = (
-    Column("application"),
+    Column("application", cut=True),
     Column("task"),
-    Column("store"),
+    Column("store", cut=True),
     Column("at the next start"),
-    Column("from", right=True),
-    Column("records", right=True),
+    Column("from", right=True, spare=2),
+    Column("records", right=True, spare=1),
 )
 
 

@@ -63,10 +63,10 @@ def _table(rows: Iterable[_Row]) -> list[str]:
     columns = (
         Column("fault"),
         Column("id"),
-        Column("store"),
-        Column("offset", right=True),
-        Column("captured"),
-        Column("reason"),
+        Column("store", cut=True),
+        Column("offset", right=True, spare=2),
+        Column("captured", spare=1),
+        Column("reason", below=True),
     )
     return table(
         columns,

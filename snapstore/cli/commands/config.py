@@ -29,7 +29,7 @@ def show(session: Session) -> None:
     found = settings(config)
     file = str(config.path) if config.path else "no file"
     lines = table(
-        (Column("key"), Column("value"), Column("set by")),
+        (Column("key"), Column("value", below=True), Column("set by", spare=1)),
         [(one.key, _spelled(one.value), one.origin) for one in found],
     )
     session.answer(

@@ -6,6 +6,7 @@ import click
 
 from snapstore import client
 from snapstore.cli.lazy import Verb
+from snapstore.cli.narrow import fitted, width_of
 from snapstore.cli.options import dry_run_option
 from snapstore.cli.session import Session
 from snapstore.cli.snapshots import listed_document, listed_table
@@ -35,7 +36,7 @@ def command(session: Session, refs: tuple[str, ...], yes: bool, dry_run: bool) -
                     "delete asks before it acts, and there is nobody to ask",
                     hint="give --yes, or look first with --dry-run",
                 )
-            for line in listed_table(found, frozenset()):
+            for line in fitted(listed_table(found, frozenset()), width_of(sys.stderr, session.env)):
                 click.echo(line, err=True)
             click.confirm(f"delete {count(len(found), 'snapshot')}?", abort=True, err=True)
         if not dry_run:

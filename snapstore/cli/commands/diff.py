@@ -47,7 +47,7 @@ def _lines(found: SnapshotDiff) -> list[str]:
     ]
     rows.sort(key=lambda row: row[1])
     return [
-        *table((Column(" "), Column("file"), Column("size", right=True)), rows),
+        *table((Column(" "), Column("file", cut=True), Column("size", right=True)), rows),
         f"{count(len(found.shared), 'file')} shared, {format_size(found.shared_bytes)};"
         f" {len(found.added)} added and {len(found.changed)} changed,"
         f" {format_size(found.added_bytes)} new; {len(found.gone)} gone,"

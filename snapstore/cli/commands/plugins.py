@@ -22,7 +22,13 @@ def command(session: Session) -> None:
         "plugin_list",
         {"items": found},
         table(
-            (Column("kind"), Column("name"), Column("from"), Column("class"), Column("error")),
+            (
+                Column("kind"),
+                Column("name"),
+                Column("from"),
+                Column("class", cut=True, spare=1),
+                Column("error", below=True),
+            ),
             [(one.kind, one.name, one.origin, one.target, one.error or "") for one in found],
         ),
     )

@@ -86,10 +86,10 @@ def _lines(report: RepairReport, seconds: float) -> list[str]:
     columns = (
         Column("verdict"),
         Column("id"),
-        Column("store"),
-        Column("offset", right=True),
-        Column("captured"),
-        Column("because"),
+        Column("store", cut=True),
+        Column("offset", right=True, spare=1),
+        Column("captured", spare=2),
+        Column("because", below=True),
     )
     rows = [
         (

@@ -113,13 +113,13 @@ def partition_document(each: ReplayedPartition) -> dict[str, Any]:
 
 def _lines(report: ReplayReport, seconds: float) -> list[str]:
     columns = (
-        Column("store"),
+        Column("store", cut=True),
         Column("from", right=True),
         Column("applied", right=True),
-        Column("records", right=True),
-        Column("per second", right=True),
-        Column("left", right=True),
-        Column("replay the rest before"),
+        Column("records", right=True, spare=3),
+        Column("per second", right=True, spare=4),
+        Column("left", right=True, spare=2),
+        Column("replay the rest before", spare=1),
     )
     rows = [
         (

@@ -98,7 +98,12 @@ def _position(position: Position) -> list[str]:
 
 
 def _file_table(shown: ShownSnapshot) -> list[str]:
-    columns = (Column("file"), Column("size", right=True), Column("sha-256"), Column("kept"))
+    columns = (
+        Column("file", cut=True),
+        Column("size", right=True),
+        Column("sha-256", spare=2),
+        Column("kept", spare=1),
+    )
     return table(
         columns,
         [

@@ -216,12 +216,12 @@ def _outcome_document(outcome: StoreOutcome) -> dict[str, Any]:
 def _lines(report: SnapshotReport, seconds: float) -> list[str]:
     columns = (
         Column("task"),
-        Column("store"),
+        Column("store", cut=True),
         Column("snapshot"),
         Column("offset", right=True),
-        Column("new", right=True),
-        Column("reused", right=True),
-        Column("outcome"),
+        Column("new", right=True, spare=1),
+        Column("reused", right=True, spare=2),
+        Column("outcome", cut=True),
     )
     rows = [_row(outcome) for outcome in report.outcomes]
     stored = sum(1 for outcome in report.outcomes if outcome.status == "stored")

@@ -101,7 +101,12 @@ def command(
 
 
 def _damage_table(report: VerifyReport) -> list[str]:
-    columns = (Column("damage"), Column("reason"), Column("stores"), Column("snapshots"))
+    columns = (
+        Column("damage", cut=True),
+        Column("reason", below=True),
+        Column("stores", cut=True),
+        Column("snapshots", spare=1),
+    )
     return table(
         columns,
         [
