@@ -5,8 +5,8 @@ as a whole. Whatever goes wrong, the directory stays as it was.
 """
 
 import hashlib
-from collections.abc import Mapping, Sequence
-from contextlib import ExitStack
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import ExitStack, contextmanager
 from datetime import datetime
 from pathlib import Path
 
@@ -15,6 +15,7 @@ import msgspec
 from snapstore.errors import (
     PartialFailureError,
     SnapstoreError,
+    StoreNotFoundError,
     UnavailableError,
 )
 from snapstore.model.report import Noted, StoreFinished
@@ -39,7 +40,7 @@ from snapstore.operations.restore_target import look_at_task, staging_folder, wo
 from snapstore.operations.snapshot_plan import Selection, plan_snapshot
 from snapstore.operations.stage import settle, stage_copy
 from snapstore.operations.stage_files import FileWriter, Permissions, os_errors, owner_for
-from snapstore.operations.swap import clear_work, recover, swap_in
+from snapstore.operations.swap import clear_work, cut_short, recover, swap_in
 
 
 class ReplayedTaskStore(msgspec.Struct, frozen=True, kw_only=True):
@@ -87,7 +88,8 @@ def replay_tasks(
     raises: UncheckedChangelogError for a directory of which no note tells where it came from. Later
     the first error is raised; tasks before it are done.
     """
-    chosen = plan_snapshot(ports.layout.discover(state_dir, application), selection)
+    with _told_of_what_was_cut_short(state_dir):
+        chosen = plan_snapshot(ports.layout.discover(state_dir, application), selection)
     if chosen.unread:
         raise chosen.unread[0].error
     require_one(goal, [location.store for location in chosen.locations])
@@ -112,6 +114,21 @@ def replay_tasks(
         for task_dir in tasks:
             clear_work(task_dir)
     return ReplayReport(stores=tuple(replayed), notes=chosen.notes)
+
+
+@contextmanager
+def _told_of_what_was_cut_short(state_dir: Path) -> Iterator[None]:
+    """Say where a task is that is not there because a swap of its directory was cut short."""
+    try:
+        yield
+    except StoreNotFoundError as error:
+        aside = cut_short(state_dir)
+        if aside:
+            error.hint = (
+                f"a run that was cut short has left {', '.join(map(str, aside))} aside: "
+                "fsck --repair puts it back"
+            )
+        raise
 
 
 def _hold(

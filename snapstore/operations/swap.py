@@ -1,8 +1,9 @@
-"""Put a staged task directory into place, so that a crash leaves the old one, the new one, or none.
+"""Put a staged task directory into place, so that a crash leaves the old one or the new one.
 
-The order: journal, old directory moved aside, new one renamed into place, old one removed, journal
-removed. Without a task directory the application replays its whole changelog, which is safe; old
-files under newer offsets would not be.
+The order: journal, both exchanged, old directory moved aside and removed, journal removed. Where
+the file system cannot exchange two directories, the old one is moved aside first, and a crash may
+leave none until the next run: without a task directory the application replays its whole
+changelog, which is safe; old files under newer offsets would not be.
 """
 
 import os
@@ -15,6 +16,8 @@ import msgspec
 
 from snapstore.errors import ManifestInvalidError
 from snapstore.model.regular_file import NotRegularError, read_regular
+from snapstore.operations.exchange import exchange
+from snapstore.operations.restore_names import WORK_FOLDER
 from snapstore.operations.restore_target import staging_folder, work_folder
 from snapstore.operations.stage_files import FileWriter, os_errors, sync_folder
 
@@ -53,11 +56,11 @@ def swap_in(
     writer.write(journal, msgspec.json.encode(swap), 0o640)
     sync_folder(journal.parent)
     reached("journal written")
-    if replaced is not None:
+    if replaced is None:
+        _move(staged, task_dir)
+    else:
         writer.make_folder(replaced.parent)
-        _move(task_dir, replaced)
-        reached("old directory moved aside")
-    _move(staged, task_dir)
+        _replace(task_dir, staged, replaced, reached)
     reached("new directory in place")
     return _finish(task_dir, swap, reached)
 
@@ -73,10 +76,18 @@ def recover(folder: Path, *, reached: Reached) -> list[str]:
     return [_recover(folder / journal.stem, journal, reached) for journal in journals]
 
 
+def cut_short(state_dir: Path) -> list[Path]:
+    """Return the task directories below a state directory whose swaps have not ended."""
+    journals = state_dir.rglob(f"{WORK_FOLDER}/swaps/*.json")
+    return [journal.parents[2] / journal.stem for journal in sorted(journals)]
+
+
 def _recover(task_dir: Path, journal: Path, reached: Reached) -> str:
     swap = _read(journal)
     replaced = _aside(task_dir) / swap.replaced if swap.replaced else None
     if task_dir.exists() and task_dir.stat().st_ino == swap.staged_inode:
+        if replaced is not None and staging_folder(task_dir).exists():
+            _move(staging_folder(task_dir), replaced)
         _finish(task_dir, swap, reached)
         return f"an interrupted restore of {task_dir} was finished"
     note = f"an interrupted restore of {task_dir} was undone"
@@ -104,6 +115,20 @@ def clear_work(task_dir: Path) -> None:
             folder = work / name
             if folder.exists() and not any(folder.iterdir()):
                 folder.rmdir()
+
+
+def _replace(task_dir: Path, staged: Path, replaced: Path, reached: Reached) -> None:
+    with os_errors(task_dir):
+        exchanged = exchange(staged, task_dir)
+    if exchanged:
+        sync_folder(task_dir.parent)
+        sync_folder(staged.parent)
+        reached("directories exchanged")
+        _move(staged, replaced)
+        return
+    _move(task_dir, replaced)
+    reached("old directory moved aside")
+    _move(staged, task_dir)
 
 
 def _finish(task_dir: Path, swap: Swap, reached: Reached) -> Path | None:

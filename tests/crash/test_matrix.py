@@ -7,6 +7,8 @@ from types import ModuleType
 import msgspec
 import pytest
 
+from snapstore.cli import main
+from snapstore.errors import StoreNotFoundError
 from snapstore.repository import keys
 from snapstore.testing.kill import Victims
 from tests.support import killed_replay, killed_work
@@ -42,12 +44,10 @@ def both_snapshots(template: Path, place: Path) -> None:
     assert len([*open_repository(place).storage.list(keys.BLOBS)]) == len(killed_work.FILES)
 
 
-def old_new_or_no_task(template: Path, place: Path) -> None:
+def the_old_or_the_new_task(template: Path, place: Path) -> None:
     before = contents(template / "target", place / "scratch")
     after = contents(template / "source", place / "scratch")
     left = contents(place / "target", place / "scratch")
-    if not left:
-        return
     kept = "orders/0_1/rocksdb/kept"
     assert left[kept] == before[kept]
     assert left == before or left == {**after, kept: before[kept]}
@@ -95,8 +95,8 @@ def all_that_can_be_had(template: Path, place: Path) -> None:
     assert len(kept) >= 3
 
 
-def the_log_before_or_after_or_no_task(template: Path, place: Path) -> None:
-    assert killed_replay.applied(place) in (None, killed_replay.SAVED - 1, killed_replay.END)
+def the_log_before_or_after(template: Path, place: Path) -> None:
+    assert killed_replay.applied(place) in (killed_replay.SAVED - 1, killed_replay.END)
 
 
 def the_whole_log(template: Path, place: Path) -> None:
@@ -123,11 +123,11 @@ def _stored_manifests(place: Path) -> list[_Stored]:
 
 CASES = [
     Case("snapshot", one_or_two_snapshots, both_snapshots),
-    Case("restore", old_new_or_no_task, the_new_task),
+    Case("restore", the_old_or_the_new_task, the_new_task),
     Case("sweep", the_kept_snapshots, nothing_but_the_kept_snapshots),
     Case("mend", nothing_more_lost, all_that_can_be_had),
-    Case("replay", the_log_before_or_after_or_no_task, the_whole_log, killed_replay),
-    Case("restore_with_replay", the_log_before_or_after_or_no_task, the_whole_log, killed_replay),
+    Case("replay", the_log_before_or_after, the_whole_log, killed_replay),
+    Case("restore_with_replay", the_log_before_or_after, the_whole_log, killed_replay),
     Case("memory", whole_memory_snapshots, the_last_memory_snapshot, killed_replay),
 ]
 
@@ -159,6 +159,29 @@ def test_killed_at_some_of_its_changes_it_loses_nothing_and_the_next_run_finishe
     victims: Victims, case: Case, tmp_path: Path
 ) -> None:
     assert kill_each(victims, case, tmp_path, QUICK) > 20
+
+
+@pytest.mark.slow
+def test_a_task_that_a_killed_replay_has_moved_aside_is_named(
+    victims: Victims, tmp_path: Path
+) -> None:
+    """On a file system that cannot exchange two directories."""
+    template, place = tmp_path / "template", tmp_path / "place"
+    template.mkdir()
+    killed_replay.place_for_replay(template)
+    work = "tests.support.killed_replay:replay_without_exchange"
+    whole = copied(template, place)
+    changes = victims.changes(work, {"folder": str(whole)}, below=whole)
+    copied(template, place)
+    last_rename = len(changes) - changes[::-1].index("os.rename '0_0'")
+    assert victims.kill(work, {"folder": str(place)}, below=place, at=last_rename)
+    with pytest.raises(StoreNotFoundError) as missing:
+        killed_replay.replay(str(place))
+    assert "orders/0_0 aside: fsck --repair puts it back" in (missing.value.hint or "")
+    assert main.run(["fsck", "--repair", str(place / "target")], {"HOME": str(place)}) == 0
+    the_log_before_or_after(template, place)
+    killed_replay.replay(str(place))
+    the_whole_log(template, place)
 
 
 @pytest.mark.soak

@@ -354,7 +354,7 @@ def test_an_application_cannot_start_while_its_directory_is_changed(
             "import fcntl, sys; f = open(sys.argv[1], 'r+b');"
             "fcntl.lockf(f, fcntl.LOCK_EX | fcntl.LOCK_NB)"
         )
-        if point in {"held", "journal written", "old directory moved aside"}:
+        if point in {"held", "journal written", "directories exchanged"}:
             lock = state / APPLICATION / ".lock"
             started = subprocess.run(
                 [sys.executable, "-c", command, str(lock)], stderr=subprocess.DEVNULL, check=False
@@ -363,7 +363,7 @@ def test_an_application_cannot_start_while_its_directory_is_changed(
 
     lab.restore(state, options=REPLACE, reached=start)
 
-    assert refused == ["held", "journal written", "old directory moved aside"]
+    assert refused == ["held", "journal written", "directories exchanged"]
 
 
 def test_a_running_application_is_refused_before_anything_is_written(

@@ -1,6 +1,7 @@
-"""A restore that is killed leaves the old directory, the new one, or none; a re-run finishes."""
+"""A restore that is killed leaves the old directory or the new one; a re-run finishes."""
 
 import shutil
+from collections.abc import Mapping
 from pathlib import Path
 
 import pytest
@@ -32,11 +33,13 @@ SWAP_POINTS = [
     "offsets noted",
     "staging durable",
     "journal written",
-    "old directory moved aside",
+    "directories exchanged",
     "new directory in place",
     "old directory removed",
     "journal removed",
 ]
+MOVED_ASIDE = {"exchange": "no"}
+"""Where a file system cannot exchange two directories, there is a moment without any."""
 
 
 @pytest.fixture
@@ -67,13 +70,15 @@ def task_of(target: Path) -> Path:
     return target / APPLICATION / "0_1"
 
 
-def kill_and_finish(lab: RestoreLab, tmp_path: Path, point: str, occurrence: int) -> str:
+def kill_and_finish(
+    lab: RestoreLab, tmp_path: Path, point: tuple[str, int], options: Mapping[str, str]
+) -> str:
     """Kill a restore there, look at what it leaves, run it again; return what was left."""
     target = make_target(tmp_path)
     old = contents(target, tmp_path / "scratch")
-    arguments = {"folder": str(tmp_path), "target": str(target), "slow_reads": "16384"}
+    arguments = {"folder": str(tmp_path), "target": str(target), "slow_reads": "16384", **options}
 
-    kill_at(RESTORE, arguments, point, occurrence)
+    kill_at(RESTORE, arguments, *point)
     left = contents(target, tmp_path / "scratch")
     lab.restore(target, options=REPLACE)
 
@@ -98,31 +103,35 @@ def kill_and_finish(lab: RestoreLab, tmp_path: Path, point: str, occurrence: int
 def test_killed_between_two_steps_and_run_again(
     lab: RestoreLab, tmp_path: Path, point: str
 ) -> None:
-    left = kill_and_finish(lab, tmp_path, point, 1)
+    left = kill_and_finish(lab, tmp_path, (point, 1), {})
 
-    moved = SWAP_POINTS.index("old directory moved aside")
-    at = SWAP_POINTS.index(point)
-    assert left == ("old" if at < moved else "none" if at == moved else "new")
+    exchanged = SWAP_POINTS.index("directories exchanged")
+    assert left == ("old" if SWAP_POINTS.index(point) < exchanged else "new")
 
 
 @pytest.mark.slow
-def test_killed_anywhere_at_all_and_run_again(lab: RestoreLab, tmp_path: Path) -> None:
+@pytest.mark.parametrize(
+    ("options", "states"), [({}, ["old", "new"]), (MOVED_ASIDE, ["old", "none", "new"])]
+)
+def test_killed_anywhere_at_all_and_run_again(
+    lab: RestoreLab, tmp_path: Path, options: dict[str, str], states: list[str]
+) -> None:
     target = make_target(tmp_path)
-    arguments = {"folder": str(tmp_path), "target": str(target), "slow_reads": "16384"}
+    arguments = {"folder": str(tmp_path), "target": str(target), "slow_reads": "16384", **options}
     points = points_of(RESTORE, arguments)
-    assert {point for point, _ in points} > set(SWAP_POINTS)
+    assert {point for point, _ in points} >= {*SWAP_POINTS} - {"directories exchanged"}
 
-    left = [kill_and_finish(lab, tmp_path, *point) for point in points]
+    left = [kill_and_finish(lab, tmp_path, point, options) for point in points]
 
-    assert left == sorted(left, key=["old", "none", "new"].index)
-    assert set(left) == {"old", "none", "new"}
+    assert left == sorted(left, key=states.index)
+    assert set(left) == {*states}
 
 
 @pytest.mark.slow
 def test_killed_twice_also_while_it_recovers(lab: RestoreLab, tmp_path: Path) -> None:
     target = make_target(tmp_path)
     old = contents(target, tmp_path / "scratch")
-    arguments = {"folder": str(tmp_path), "target": str(target)}
+    arguments = {"folder": str(tmp_path), "target": str(target), **MOVED_ASIDE}
 
     kill_at(RESTORE, arguments, "old directory moved aside")
     kill_at(RESTORE, arguments, "old directory put back")
@@ -142,7 +151,7 @@ def test_a_restore_of_another_task_resolves_what_was_left_too(
         tmp_path / "source", "0_2", "counts", Pairs(pairs=some_pairs(9), applied_offset=9)
     )
     lab.save(tmp_path / "source")
-    arguments = {"folder": str(tmp_path), "target": str(target)}
+    arguments = {"folder": str(tmp_path), "target": str(target), **MOVED_ASIDE}
     kill_at(RESTORE, arguments, "old directory moved aside")
     assert not task_of(target).exists()
 
@@ -169,7 +178,8 @@ def test_what_the_application_made_meanwhile_is_not_lost_nor_is_the_old_director
 ) -> None:
     target = make_target(tmp_path)
     old = tree(task_of(target))
-    kill_at(RESTORE, {"folder": str(tmp_path), "target": str(target)}, "old directory moved aside")
+    arguments = {"folder": str(tmp_path), "target": str(target), **MOVED_ASIDE}
+    kill_at(RESTORE, arguments, "old directory moved aside")
     make_key_value(target, "0_1", "counts", Pairs(pairs=some_pairs(7), applied_offset=13))
     meanwhile = tree(task_of(target))
 

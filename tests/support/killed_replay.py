@@ -15,6 +15,7 @@ from snapstore.model.report import Event
 from snapstore.operations.replay_plan import ReplayGoal
 from snapstore.testing.changelog_contract import Written
 from tests.support.log_in_memory import LogInMemory, LogRegistry
+from tests.support.no_exchange import forbid_exchange
 from tests.support.restore_lab import contents
 from tests.support.streams_store import APPLICATION, Pairs, make_key_value, topic
 
@@ -36,6 +37,12 @@ def replay(folder: str) -> None:
         allow_unchecked_changelog=True,
         allow_missed_tombstones=True,
     )
+
+
+def replay_without_exchange(folder: str) -> None:
+    """The same on a file system that cannot exchange two directories."""
+    forbid_exchange()
+    replay(folder)
 
 
 def place_for_replay(folder: Path) -> None:
@@ -67,12 +74,9 @@ def place_for_restore_with_replay(folder: Path) -> None:
     place_for_replay(folder)
 
 
-def applied(place: Path) -> int | None:
-    """Return the offset that the store notes, None if it is not there; its rows must be as then."""
-    found = contents(place / "target", place / "scratch")
-    if not found:
-        return None
-    (families,) = found.values()
+def applied(place: Path) -> int:
+    """Return the offset that the store notes; its rows must be as they were then."""
+    (families,) = contents(place / "target", place / "scratch").values()
     assert isinstance(families, dict)
     offset = int.from_bytes(families["offsets"][OFFSETS], "big")
     assert families["default"] == rows_at(offset)

@@ -29,6 +29,7 @@ from snapstore.ports import ObjectStorage
 from snapstore.repository import Repository
 from snapstore.repository import keys as repository_keys
 from snapstore.storages.local import LocalStorage
+from tests.support.no_exchange import forbid_exchange
 from tests.support.rocksdb import raw_contents
 
 UNCHECKED = RestoreOptions(allow_unchecked_changelog=True)
@@ -192,12 +193,19 @@ def utc_now() -> datetime:
 
 
 def restore_all(
-    reached: Callable[[str], None], *, folder: str, target: str, slow_reads: str = ""
+    reached: Callable[[str], None],
+    *,
+    folder: str,
+    target: str,
+    slow_reads: str = "",
+    exchange: str = "yes",
 ) -> None:
     """What a child process does that is to be killed: restore everything, replacing what is there.
 
     With ``slow_reads`` bytes arrive in small pieces, so that there are points within a file.
     """
+    if exchange == "no":
+        forbid_exchange()
     lab = RestoreLab.reopened(Path(folder))
     chunk_bytes = int(slow_reads) if slow_reads else 1 << 20
     storage = CountingStorage(lab.storage.url, chunk_bytes=chunk_bytes)
