@@ -12,7 +12,6 @@ from rich.progress import (
     Task,
     TaskID,
     TextColumn,
-    TimeRemainingColumn,
 )
 from rich.table import Column
 from rich.text import Text
@@ -21,7 +20,7 @@ from snapstore.cli.narrow import wrapped
 from snapstore.cli.progress import Reporter
 from snapstore.cli.text import plain
 from snapstore.model.report import Advanced, StoreFinished, StoreStarted
-from snapstore.model.units import format_size
+from snapstore.model.units import format_duration, format_size
 
 _WIDE, _NARROW = 120, 90
 """Columns of a terminal: for a long bar, and for any."""
@@ -69,7 +68,7 @@ class Bars(Reporter):
                 shown = (self._tasks.get(name), None if event.stage == "replay" else self._total)
                 for task in shown:
                     if task is not None:
-                        self._progress.advance(task, event.amount)
+                        self._advance(task, event)
             case StoreFinished():
                 self._remove(name)
 
@@ -83,6 +82,11 @@ class Bars(Reporter):
         self._tasks[name] = self._progress.add_task(
             f"{event.stage} {plain(name)}", total=event.total, unit=event.unit
         )
+
+    def _advance(self, number: TaskID, event: Advanced) -> None:
+        task = next(each for each in self._progress.tasks if each.id == number)
+        moved = task.fields.get("moved", 0) + (event.amount if event.moved else 0)
+        self._progress.update(number, advance=event.amount, moved=moved)
 
     def _remove(self, name: str) -> None:
         task = self._tasks.pop(name, None)
@@ -101,7 +105,7 @@ def _columns(width: int) -> list[ProgressColumn]:
         "{task.description}", markup=False, table_column=Column(no_wrap=True, overflow="ellipsis")
     )
     bar = [BarColumn(bar_width=30 if width >= _WIDE else 10)] if width >= _NARROW else []
-    return [name, *bar, _Amount(_whole()), _Rate(_whole()), TimeRemainingColumn(compact=True)]
+    return [name, *bar, _Amount(_whole()), _Rate(_whole()), _Left()]
 
 
 def _whole() -> Column:
@@ -118,11 +122,30 @@ class _Amount(ProgressColumn):
 
 
 class _Rate(ProgressColumn):
-    """How much a second."""
+    """How much a second, over all the time that it has taken.
+
+    Over the last moments it would jump with every piece, and go beyond a limit that holds.
+    """
 
     def render(self, task: Task) -> Text:
-        speed = task.finished_speed or task.speed
-        return Text("" if speed is None else f"{_spelled(task, speed)}/s")
+        rate = shown_rate(task)
+        return Text("" if rate is None else f"{_spelled(task, rate)}/s")
+
+
+class _Left(ProgressColumn):
+    """How much time it will take at that rate."""
+
+    def render(self, task: Task) -> Text:
+        rate = shown_rate(task)
+        if not rate or task.remaining is None:
+            return Text("")
+        return Text(f"{format_duration(task.remaining / rate)} left")
+
+
+def shown_rate(task: Task) -> float | None:
+    """Return what was moved a second; None as long as nothing was."""
+    moved = task.fields.get("moved", 0)
+    return moved / task.elapsed if moved and task.elapsed else None
 
 
 def _spelled(task: Task, amount: float) -> str:

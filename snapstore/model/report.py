@@ -19,11 +19,15 @@ class StoreStarted(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Advanced(msgspec.Struct, frozen=True, kw_only=True):
-    """``amount`` more bytes or records of that store are done."""
+    """``amount`` more bytes or records of that store are done.
+
+    ``moved`` False: there was nothing to do for them, so they tell nothing of how fast it goes.
+    """
 
     store: StoreId
     stage: Stage
     amount: int
+    moved: bool = True
 
 
 class StoreFinished(msgspec.Struct, frozen=True, kw_only=True):

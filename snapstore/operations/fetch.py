@@ -16,7 +16,7 @@ from snapstore.errors import (
     BlobMissingError,
     StorageError,
 )
-from snapstore.operations.rate_limit import RateLimit
+from snapstore.operations.rate_limit import Pace, RateLimit
 from snapstore.operations.stage_files import os_errors, write_all
 from snapstore.operations.stopping import Stop, WorkStopped, until_failed
 from snapstore.operations.stretches import STRETCH_BYTES, Stretches
@@ -59,12 +59,13 @@ def fetch_all(
     turn = threading.Lock()
 
     def telling(blob: BlobToFetch) -> Callable[[int], None]:
+        pace = Pace(limit, blob.size, stop.sleep)
+
         def tell(count: int) -> None:
             stop.check()
+            pace.passed(count)
             with turn:
                 advanced(blob, count)
-            if limit is not None:
-                limit.passed(count)
 
         return tell
 

@@ -260,9 +260,9 @@ class StoreSnapshotter:
         total = sum(file.size for file in captured)
         self._listener(StoreStarted(store=store, stage="upload", total=total))
 
-        def advanced(amount: int) -> None:
+        def advanced(amount: int, moved: bool) -> None:
             if amount:
-                self._listener(Advanced(store=store, stage="upload", amount=amount))
+                self._listener(Advanced(store=store, stage="upload", amount=amount, moved=moved))
 
         files = []
         known = previous.known if previous is not None else Known()

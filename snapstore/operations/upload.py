@@ -20,6 +20,10 @@ _IN_MEMORY_BYTES = 1 << 20
 _INLINE_BYTES = 64 << 10
 
 
+Progress = Callable[[int, bool], None]
+"""Told how many bytes are done, and whether they had to be moved."""
+
+
 class StoredFile(msgspec.Struct, frozen=True, kw_only=True):
     """A file that the repository holds; ``new`` if its bytes were sent by this run."""
 
@@ -65,7 +69,7 @@ class Uploader:
         known: Known,
         *,
         trust_cache: bool,
-        advanced: Callable[[int], None],
+        advanced: Progress,
         stop: Stop,
     ) -> Generator[tuple[CapturedFile, StoredFile]]:
         """Yield each file once it is stored, in whatever order; begun in the order given.
@@ -97,7 +101,7 @@ class Uploader:
         file: CapturedFile,
         known: Known,
         trust_cache: bool,
-        advanced: Callable[[int], None],
+        advanced: Progress,
         stop: Stop,
     ) -> StoredFile:
         stop.check()
@@ -112,7 +116,7 @@ class Uploader:
                 return self._copy(file, source, known, advanced, stop, now_ns)
             sha256 = self._hash(file, source, now_ns)
         if file.inline and file.size <= _INLINE_BYTES:
-            advanced(file.size)
+            advanced(file.size, False)
             inline = source.pread(file.size, 0)
             return StoredFile(entry=_entry(file, sha256, inline=inline), new=False)
         told = _Told(source, advanced, self._limit, stop)
@@ -125,7 +129,7 @@ class Uploader:
         file: CapturedFile,
         source: ByteSource,
         known: Known,
-        advanced: Callable[[int], None],
+        advanced: Progress,
         stop: Stop,
         now_ns: int,
     ) -> StoredFile:
@@ -198,7 +202,7 @@ class _Told:
     def __init__(
         self,
         source: ByteSource,
-        advanced: Callable[[int], None],
+        advanced: Progress,
         limit: RateLimit | None,
         stop: Stop,
     ) -> None:
@@ -218,18 +222,18 @@ class _Told:
         chunk = self._source.pread(length, position)
         if self._limit:
             self._limit.passed(len(chunk))
-        self._count(len(chunk))
+        self._count(len(chunk), moved=True)
         return chunk
 
     def finish(self) -> None:
         """Count what needed no sending."""
-        self._count(self._left)
+        self._count(self._left, moved=False)
 
-    def _count(self, amount: int) -> None:
+    def _count(self, amount: int, *, moved: bool) -> None:
         with self._lock:
             amount = min(amount, self._left)
             self._left -= amount
-        self._advanced(amount)
+        self._advanced(amount, moved)
 
 
 def _chunks(source: ByteSource) -> Iterator[bytes]:

@@ -6,11 +6,12 @@ import select
 import subprocess
 import sys
 import threading
+import time
 from pathlib import Path
 
 import pytest
 
-from snapstore.cli.bars import Bars
+from snapstore.cli.bars import Bars, shown_rate
 from snapstore.cli.progress import JsonLines, Lines, Reporter, choose_reporter
 from snapstore.model.identity import StoreId
 from snapstore.model.report import Advanced, Noted, StoreFinished, StoreStarted
@@ -107,6 +108,21 @@ def test_bars_take_events_of_many_threads() -> None:
             thread.join()
         [total] = bars.tasks
         assert (total.completed, total.total) == (8000, 8000)
+
+
+def test_the_rate_is_that_of_the_whole_transfer_and_of_what_was_moved() -> None:
+    store = StoreId("orders", "0_0", "counts")
+    with Bars(same) as bars:
+        bars(StoreStarted(store=store, stage="upload", total=40 << 20))
+        time.sleep(0.5)
+        bars(Advanced(store=store, stage="upload", amount=20 << 20, moved=False))
+        for _ in range(4):
+            bars(Advanced(store=store, stage="upload", amount=1 << 20))
+        for task in bars.tasks:
+            assert task.completed == 24 << 20
+            rate = shown_rate(task)
+            assert rate is not None
+            assert rate <= 8 << 20, "four pieces in half a second or more"
 
 
 @pytest.mark.parametrize("no_color", [False, True])

@@ -13,7 +13,7 @@ import pytest
 
 from snapstore.errors import SourceDamagedError, StoreChangedError
 from snapstore.model.store import ByteSource, BytesSource, CapturedFile, FileIdentity
-from snapstore.operations.rate_limit import RateLimit
+from snapstore.operations.rate_limit import Pace, RateLimit
 from snapstore.operations.stopping import Stop, WorkStopped
 from snapstore.operations.upload import Known, StoredFile, Uploader
 from snapstore.repository import BlobWriter, HashCache, Repository, keys
@@ -69,7 +69,7 @@ def send(
             files,
             known or Known(),
             trust_cache=True,
-            advanced=lambda _: None,
+            advanced=lambda *_: None,
             stop=stop or Stop(),
         )
         with closing(sending):
@@ -245,6 +245,25 @@ def test_the_rate_is_shared_by_all_threads_and_a_pause_earns_no_credit() -> None
     now = 10.0
     limit.passed(100)
     assert slept == [0.5, 1.0, 1.0]
+
+
+def test_transfers_that_begin_together_keep_to_the_rate_from_the_first_second() -> None:
+    rate, pieces, began = 4 << 20, list[tuple[float, int]](), time.monotonic()
+    limit = RateLimit(rate)
+
+    def transfer(number: int) -> None:
+        pace = Pace(limit, 2 << 20, time.sleep)
+        for _ in range(4):
+            pieces.append((time.monotonic() - began, 512 << 10))
+            pace.passed(512 << 10)
+
+    with ThreadPoolExecutor(8) as threads:
+        list(threads.map(transfer, range(4)))
+    seconds = time.monotonic() - began
+    assert seconds >= 8 / 4 * 0.95
+    for at, _ in pieces:
+        asked_for = sum(size for when, size in pieces if when <= at)
+        assert asked_for <= rate * at + rate, f"more than a second's worth ahead after {at} s"
 
 
 def test_a_stop_wakes_those_who_wait_for_the_rate() -> None:
