@@ -50,6 +50,19 @@ def result_of(future: Future[_Result]) -> _Result:
     return future.result()
 
 
+def results_of(futures: Iterable[Future[_Result]]) -> list[_Result]:
+    """Return the results of futures that are done; raises the first error that stopped the others.
+
+    Those that were stopped or cancelled for it say nothing.
+    """
+    known = [future for future in futures if not future.cancelled()]
+    errors = [error for error in (each.exception() for each in known) if error is not None]
+    for error in errors:
+        if not isinstance(error, WorkStopped):
+            raise error
+    return [future.result() for future in known]
+
+
 def until_failed(futures: Iterable[Future[_Result]]) -> None:
     """Wait until all are done or one has failed, and heed an interrupt within half a second.
 

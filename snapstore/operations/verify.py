@@ -4,7 +4,7 @@ import hashlib
 import math
 import random
 from collections.abc import Iterable, Mapping, Sequence
-from concurrent.futures import ThreadPoolExecutor
+from concurrent.futures import Future, ThreadPoolExecutor
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
@@ -24,9 +24,10 @@ from snapstore.model.listing import ListedSnapshot
 from snapstore.model.report import Advanced, StoreFinished, StoreStarted
 from snapstore.model.snapshot import Manifest
 from snapstore.operations.fetch import ARCHIVE_CLASSES, BlobToFetch, fetch_all, read_or_explain
-from snapstore.operations.rate_limit import RateLimit
+from snapstore.operations.rate_limit import Pace, RateLimit
 from snapstore.operations.restore_names import check_names
 from snapstore.operations.stage_files import FileWriter, Permissions
+from snapstore.operations.stopping import Stop, results_of, until_failed
 from snapstore.operations.verify_report import Damage, DamageKind, VerifyReport
 from snapstore.ports import Listener, ObjectStat, StoreBackend
 from snapstore.repository import Repository, keys
@@ -194,18 +195,24 @@ def _judge(need: Need, stat: ObjectStat | None) -> Damage | None:
 def _read_all(
     repository: Repository, needs: Iterable[Need], listener: Listener, options: VerifyOptions
 ) -> list[Damage]:
-    """Read and hash blobs, several at a time and a chunk of each in memory."""
+    """Read and hash blobs, several at a time and a chunk of each in memory.
+
+    An interrupt gives up what is being read, chunk by chunk.
+    """
     limit = _limit(options)
+    stop = Stop()
 
     def read(need: Need) -> Damage | None:
+        stop.check()
         store = need.snapshots[0].store
         digest = hashlib.sha256()
+        pace = Pace(limit, need.size, stop.sleep)
         try:
             for chunk in read_or_explain(repository.storage, need.blob, start=0, stop=need.size):
+                stop.check()
+                pace.passed(len(chunk))
                 digest.update(chunk)
                 listener(Advanced(store=store, stage="verify", amount=len(chunk)))
-                if limit is not None:
-                    limit.passed(len(chunk))
         except BlobMissingError as error:
             return _of_blob("missing", need, error.message)
         except BlobCorruptError as error:
@@ -215,7 +222,15 @@ def _read_all(
         return None
 
     with ThreadPoolExecutor(max_workers=options.parallel) as pool:
-        return [found for found in pool.map(read, needs) if found is not None]
+        futures: list[Future[Damage | None]] = []
+        try:
+            futures.extend(pool.submit(read, need) for need in needs)
+            until_failed(futures)
+        finally:
+            stop.order()
+            for future in futures:
+                future.cancel()
+    return [found for found in results_of(futures) if found is not None]
 
 
 def _open(

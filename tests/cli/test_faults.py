@@ -12,6 +12,7 @@ import pytest
 
 from tests.cli.conftest import Cli
 from tests.support.moto import make_bucket, moto_server
+from tests.support.streams_store import Pairs, make_key_value, some_pairs
 
 
 @pytest.fixture(scope="module")
@@ -122,6 +123,45 @@ def test_an_interrupted_snapshot_leaves_no_snapshot(
     assert cli("list", "-r", url, "--json").document["items"] == []
     assert not [*Path(url, ".unfinished").glob("*")]
     assert cli("snapshot", "-r", url, *arguments).code == 0
+
+
+@pytest.mark.parametrize("verb", ["verify", "restore"])
+def test_an_interrupt_gives_up_large_reads_at_once(
+    cli: Cli, url: str, tmp_path: Path, verb: str
+) -> None:
+    """What is being read would take half a minute more at that rate."""
+    state = tmp_path / "large"
+    content = Pairs(pairs=some_pairs(4000, size=8000), applied_offset=9)
+    make_key_value(state, "0_0", "counts", content)
+    assert cli("snapshot", "-r", url, "--state-dir", state).code == 0
+    arguments = {
+        "verify": ["--read-data"],
+        "restore": ["--application", "orders", "--target", "new", "--allow-unchecked-changelog"],
+    }
+    with subprocess.Popen(
+        [
+            sys.executable,
+            "-m",
+            "snapstore",
+            verb,
+            "-r",
+            url,
+            "--json",
+            *arguments[verb],
+            "--limit-rate",
+            "1MiB",
+        ],
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        env=os.environ,
+    ) as process:
+        time.sleep(3)
+        assert process.poll() is None
+        process.send_signal(signal.SIGINT)
+        began = time.monotonic()
+        _, err = process.communicate(timeout=60)
+    assert process.returncode == 130, err
+    assert time.monotonic() - began < 3
 
 
 def wait_for_work(repository: Path) -> None:
