@@ -92,7 +92,7 @@ def check(endpoint: str, tmp_path: Path, seconds: float) -> Counter[str]:
 def test_four_that_save_and_two_that_prune_leave_every_snapshot_whole(
     seaweedfs_url: str, tmp_path: Path
 ) -> None:
-    check(seaweedfs_url, tmp_path, 40)
+    check(seaweedfs_url, tmp_path, 60)
 
 
 @pytest.mark.soak
