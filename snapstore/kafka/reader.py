@@ -15,6 +15,7 @@ from snapstore.model.changelog import ChangelogRecord, Headers
 from snapstore.model.identity import ChangelogPartition
 
 _WAIT_SECONDS = 0.1
+_NO_HEADERS: Headers = ()
 
 
 class PositionRefusedError(Exception):
@@ -81,23 +82,26 @@ class PartitionReader:
             return [first, *self._consumer.consume(limit - 1, 0)] if limit > 1 else [first]
 
     def _take(self, messages: Sequence[Message]) -> list[ChangelogRecord]:
-        records: list[ChangelogRecord] = []
-        for message in messages:
+        records = [_record(message) for message in messages if message.error() is None]
+        self._pass(records)
+        for message in messages if len(records) < len(messages) else ():
             error = message.error()
             if error is not None:
                 self._note(message, error)
-                continue
-            record = _record(message)
-            if record.offset < self.position:
-                raise LogDivergedError(
-                    f"{self._changelog} delivered offset {record.offset} after "
-                    f"{self.position - 1}: the log was cut back while it was being read",
-                    changelog=str(self._changelog),
-                )
-            self.position = record.offset + 1
-            records.append(record)
         self._pass_markers()
         return records
+
+    def _pass(self, records: Sequence[ChangelogRecord]) -> None:
+        position = self.position
+        for record in records:
+            if record.offset < position:
+                raise LogDivergedError(
+                    f"{self._changelog} delivered offset {record.offset} after "
+                    f"{position - 1}: the log was cut back while it was being read",
+                    changelog=str(self._changelog),
+                )
+            position = record.offset + 1
+        self.position = position
 
     def _note(self, message: Message, error: DriverError) -> None:
         if error.code() == DriverError._PARTITION_EOF:
@@ -127,18 +131,13 @@ class PartitionReader:
 
 
 def _record(message: Message) -> ChangelogRecord:
-    offset = message.offset()
-    assert offset is not None
+    headers = message.headers()
     return ChangelogRecord(
-        offset,
+        message.offset(),  # type: ignore[arg-type]
         message.key(),
         message.value(),
         message.timestamp()[1],
-        _headers(message),
+        # The driver's type also allows what may be produced; what it delivers is a list of pairs.
+        tuple(headers) if headers else _NO_HEADERS,  # type: ignore[arg-type]
         message.leader_epoch(),
     )
-
-
-def _headers(message: Message) -> Headers:
-    # The driver's type also allows what may be produced; what it delivers is a list of pairs.
-    return tuple(message.headers() or ())  # type: ignore[arg-type]

@@ -5,7 +5,8 @@ from collections.abc import Iterator, Sequence
 from snapstore.kafka.reader import PartitionReader
 from snapstore.model.changelog import ChangelogRecord, TailReport
 
-_BATCH = 10_000
+_BATCH = 2_000
+"""More take more memory and are no quicker."""
 
 
 class KafkaTail:

@@ -5,7 +5,7 @@ Sources: `RecordConverters`, `StateManagerUtil` and `HeadersSerializer` of Kafka
 the versioned one, which `snapstore.model.versioned` knows.
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from struct import Struct as Layout
 from typing import Literal
 
@@ -58,6 +58,18 @@ def older_families(form: StoreFormat, families: frozenset[str]) -> tuple[str, ..
 def value_converter(form: StoreFormat) -> Callable[[ChangelogRecord], bytes | None]:
     """Return the function from a record to the value to be stored; None deletes the key."""
     return _CONVERTERS[form]
+
+
+def to_pairs(
+    form: StoreFormat, records: Iterable[ChangelogRecord]
+) -> list[tuple[bytes, bytes | None]]:
+    """Return key and value to be stored of each record, None to delete; records without a key are
+    left out.
+    """
+    if form == "plain":
+        return [(record.key, record.value) for record in records if record.key is not None]
+    convert = _CONVERTERS[form]
+    return [(record.key, convert(record)) for record in records if record.key is not None]
 
 
 def segment_timestamp_ms(schema: KeySchema, key: bytes) -> int:

@@ -56,7 +56,7 @@ class RocksDBWriter:
         return self._database(database).scan(family, start)
 
     def get(self, database: str, family: str, key: bytes) -> bytes | None:
-        return self._database(database).get(family, key)
+        return self._looked_up(database).get(family, key)
 
     def write(
         self,
@@ -97,6 +97,13 @@ class RocksDBWriter:
     def close(self) -> None:
         self.flush()
 
+    def _looked_up(self, name: str) -> "_Database":
+        opened = self._database(name)
+        if opened.written and not opened.looked_up:
+            self._open.pop(name).close()
+            self._open[name] = opened = _Database(self._task_dir / name, name, looked_up=True)
+        return opened
+
     def _database(self, name: str) -> "_Database":
         opened = self._open.get(name)
         if opened is not None:
@@ -110,18 +117,32 @@ class RocksDBWriter:
 
 
 class _Database:
-    """One database that is open for writing; ``families`` None: those that it has."""
+    """One database that is open for writing; ``families`` None: those that it has.
 
-    def __init__(self, folder: Path, name: str, families: Sequence[str] | None = None) -> None:
+    ``looked_up``: what was just written is quick to look up, and slower to write.
+    """
+
+    def __init__(
+        self,
+        folder: Path,
+        name: str,
+        families: Sequence[str] | None = None,
+        *,
+        looked_up: bool = False,
+    ) -> None:
+        self.looked_up = looked_up
+        self.written = False
         self._folder = folder
         self._name = name
         self._before = set(list_names(folder))
-        options = database_options()
+        options = database_options(looked_up=looked_up)
         with write_failures(self._folder):
             if families is None:
                 families = Rdict.list_cf(str(folder), options)
             self.families = tuple(sorted({_DEFAULT, *families}))
-            columns = {family: family_options(family) for family in self.families}
+            columns = {
+                family: family_options(family, looked_up=looked_up) for family in self.families
+            }
             self._rdict = Rdict(str(folder), options, columns)
             self._columns = {
                 family: self._rdict.get_column_family(family)
@@ -167,6 +188,7 @@ class _Database:
                     delete(key, handle)
                 else:
                     put(key, value, handle)
+        self.written = True
         with write_failures(self._folder):
             self._rdict.write(batch, self._unlogged)
 

@@ -17,7 +17,7 @@ from snapstore.model.records import (
     StoreFormat,
     older_families,
     segment_timestamp_ms,
-    value_converter,
+    to_pairs,
 )
 
 
@@ -35,7 +35,7 @@ class SegmentedReplay:
         self._families = families
         self._family = FAMILIES[form]
         self._older = older_families(form, frozenset(families))
-        self._convert = value_converter(form)
+        self._form = form
         self._rules = rules
         location = databases.subject.location
         self._prefix = f"{location.root}/{location.store.store}."
@@ -69,14 +69,10 @@ class SegmentedReplay:
         return found
 
     def _write(self, name: str, records: Sequence[ChangelogRecord], reached: int) -> None:
-        databases, convert = self._databases, self._convert
+        databases = self._databases
         if name not in databases.applied:
             databases.create(name, self._families)
-        pairs = [
-            (record.key, convert(record))
-            for record in databases.fresh(name, records)
-            if record.key is not None
-        ]
+        pairs = to_pairs(self._form, databases.fresh(name, records))
         older = databases.outdated(name, self._older)
         gone = [(key, None) for key, _ in pairs] if older else []
         databases.write(name, {**dict.fromkeys(older, gone), self._family: pairs}, reached)
