@@ -1,17 +1,20 @@
 """Kill Kafka Streams applications under load, as often as wanted, and count what they lose.
 
-    python -m benchmarks.crash_recovery [--runs 10] [--kind NAME]... [--memtable BYTES]
-                                        [--seconds 7]
+    python -m benchmarks.crash_recovery [--runs 10] [--first 1] [--kind NAME]...
+                                        [--memtable BYTES] [--seconds 7]
 
 Each run kills an application, mends its directory, starts it, kills it again two seconds after
 RUNNING, mends, and starts it to the end; a copy of the first crash is started as it is. Both are
 compared with a rebuild from the same changelogs. Prints one line for each run and a table; ends
-with 1 when a mended directory differed in a single row. ``--memtable 0`` is the default of Kafka
-Streams (16 MiB): give it more than ``--seconds 60``, or nothing is ever flushed.
+with 1 when a mended directory differed in a single row, and keeps that one. ``--memtable 0`` is
+the default of Kafka Streams (16 MiB): give it more than ``--seconds 60``, or nothing is ever
+flushed.
 """
 
 import argparse
 import dataclasses
+import shutil
+import statistics
 import sys
 import tempfile
 from collections.abc import Collection
@@ -52,26 +55,29 @@ def main() -> int:
     """Run all kinds, or those that are named."""
     parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
     parser.add_argument("--runs", type=int, default=10)
+    parser.add_argument("--first", type=int, default=1, help="number (and seed) of the first")
     parser.add_argument("--kind", action="append", choices=sorted(KINDS))
     parser.add_argument("--memtable", type=int, default=65536, metavar="BYTES")
     parser.add_argument("--seconds", type=float, default=7)
     parser.add_argument("--rate", type=int, default=4000, help="records a second")
     arguments = parser.parse_args()
     results: dict[str, list[Outcome]] = {}
-    with tempfile.TemporaryDirectory(prefix="crash-recovery-") as folder:
-        for name in arguments.kind or KINDS:
-            crash = dataclasses.replace(
-                KINDS[name],
-                memtable=arguments.memtable or None,
-                seconds=arguments.seconds,
-                rate=arguments.rate,
-            )
-            results[name] = [
-                one_run(Path(folder) / f"{name}-{number}", name, crash, number)
-                for number in range(1, arguments.runs + 1)
-            ]
+    folder = Path(tempfile.mkdtemp(prefix="crash-recovery-"))
+    for name in arguments.kind or KINDS:
+        crash = dataclasses.replace(
+            KINDS[name],
+            memtable=arguments.memtable or None,
+            seconds=arguments.seconds,
+            rate=arguments.rate,
+        )
+        results[name] = [
+            one_run(folder / f"{name}-{number}", name, crash, number)
+            for number in range(arguments.first, arguments.first + arguments.runs)
+        ]
+    if not any(folder.iterdir()):
+        folder.rmdir()
     print()
-    print(f"{'application':32} {'runs':>5} {'lost rows':>10} {'rows lost':>18} {'mended':>10}")
+    print(f"{'application':32} {'runs':>5} {'lost rows':>10} {'rows lost':>28} {'mended':>10}")
     for name, outcomes in results.items():
         print(summary(name, outcomes))
     wrong = [each for outcomes in results.values() for each in outcomes if differs(each)]
@@ -92,6 +98,10 @@ def one_run(folder: Path, name: str, crash: Crash, seed: int) -> Outcome:
         f"mended {told(outcome.mended.values())}",
         flush=True,
     )
+    if differs(outcome):
+        print(f"kept: {folder}", flush=True)
+    else:
+        shutil.rmtree(folder)
     return outcome
 
 
@@ -116,9 +126,9 @@ def differs(outcome: Outcome) -> bool:
 def summary(name: str, outcomes: list[Outcome]) -> str:
     lost = [outcome.lost for outcome in outcomes]
     losers = sum(1 for each in lost if each)
-    spread = f"{min(lost):,} to {max(lost):,}"
+    spread = f"{min(lost):,}, {statistics.median(lost):,.0f}, {max(lost):,}"
     wrong = sum(1 for each in outcomes if differs(each))
-    return f"{name:32} {len(lost):>5} {losers:>10} {spread:>18} {f'{wrong} differ':>10}"
+    return f"{name:32} {len(lost):>5} {losers:>10} {spread:>28} {f'{wrong} differ':>10}"
 
 
 if __name__ == "__main__":

@@ -29,7 +29,7 @@ class Sizes(msgspec.Struct, frozen=True, kw_only=True):
     simulated_bytes: int = 100 << 30
     live_files: int = 10_000
     lost_disk_records: int = 8_000_000
-    replay_records: int = 1_500_000
+    replay_records: int = 1_000_000
 
 
 class Lab(msgspec.Struct, frozen=True, kw_only=True):
