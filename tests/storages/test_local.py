@@ -7,9 +7,10 @@ import signal
 import subprocess
 import sys
 import threading
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
+from types import BuiltinFunctionType, FrameType
 
 import pytest
 
@@ -185,6 +186,40 @@ def test_a_copy_of_a_file_that_ends_early_leaves_nothing(storage: LocalStorage, 
     ):
         pass
     assert files_below(root) == []
+
+
+def put_whole(storage: LocalStorage) -> None:
+    storage.put("blobs/k", b"content", if_absent=True)
+
+
+def put_a_file(storage: LocalStorage) -> None:
+    storage.put_file("blobs/k", BytesSource(b"content"), sha256=sha256_of(b"content"))
+
+
+def copy_a_file(storage: LocalStorage) -> None:
+    with storage.copied(BytesSource(b"content"), called="a.sst") as copy:
+        copy.publish("blobs/k")
+
+
+@pytest.mark.parametrize("store", [put_whole, put_a_file, copy_a_file])
+def test_bytes_are_durable_before_they_get_their_name_and_the_name_is_at_the_end(
+    storage: LocalStorage, store: Callable[[LocalStorage], None]
+) -> None:
+    storage.put("blobs/other", b"so that the folders are there")
+    called: list[str] = []
+
+    def note(frame: FrameType, event: str, argument: object) -> None:
+        if event == "c_call" and isinstance(argument, BuiltinFunctionType):
+            called.append(argument.__name__)
+
+    sys.setprofile(note)
+    try:
+        store(storage)
+    finally:
+        sys.setprofile(None)
+
+    steps = [name for name in called if name in ("write", "fsync", "link", "unlink")]
+    assert steps == ["write", "fsync", "link", "fsync", "unlink"]
 
 
 _KILLED_WRITER = """
