@@ -8,7 +8,7 @@ from datetime import UTC, datetime
 
 from snapstore.model.store import ByteSource, CapturedFile
 from snapstore.operations.stopping import Stop
-from snapstore.operations.upload import Uploader
+from snapstore.operations.upload import Known, Uploader
 from snapstore.repository.blobs import BlobWriter
 
 _FILE_BYTES = 64 << 20
@@ -68,7 +68,7 @@ def main() -> None:
         uploader = Uploader(pool, blobs, cache=None, limit=None, clock=lambda: datetime.now(UTC))
         sent = uploader.send(
             files(int(sys.argv[1])),
-            {},
+            Known(),
             trust_cache=False,
             advanced=lambda _: None,
             stop=Stop(),
