@@ -70,7 +70,7 @@ def main() -> None:
             files(int(sys.argv[1])),
             Known(),
             trust_cache=False,
-            advanced=lambda _: None,
+            advanced=lambda _, __: None,
             stop=Stop(),
         )
         stored = [file for _, file in sent]
