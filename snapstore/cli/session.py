@@ -46,7 +46,6 @@ class Session:
     def config(self, overrides: Mapping[str, tuple[object, str]] | None = None) -> "Config":
         """Return the configuration in force; options that were not given are None and ignored."""
         # Imported here: help and version need no configuration.
-        from snapstore.cli.logs import configure
         from snapstore.config import load_config
 
         given = {key: item for key, item in (overrides or {}).items() if item[0] is not None}
@@ -54,7 +53,11 @@ class Session:
             given["repository.url"] = (self.repository, "--repository")
         config = load_config(self.config_file, env=self.env, overrides=given)
         self.redact.learn(config)
-        configure(config.logging, verbose=self.verbose, quiet=self.quiet, redact=self.redact)
+        # Of the library only the Kafka client has lines for a log.
+        if config.kafka.bootstrap is not None or config.logging.file is not None or self.verbose:
+            from snapstore.cli.logs import configure
+
+            configure(config.logging, verbose=self.verbose, quiet=self.quiet, redact=self.redact)
         return config
 
     @contextmanager

@@ -10,30 +10,33 @@ if TYPE_CHECKING:
     from snapstore.client.answering import unchanged
     from snapstore.client.catalog import ShownSnapshot, newest_of_each
     from snapstore.client.finding import discover
-    from snapstore.client.listing import open_catalog
+    from snapstore.client.listing import open_catalog, open_taking
     from snapstore.client.moments import utc_now
     from snapstore.client.opening import check, create, open  # noqa: A004
     from snapstore.client.preparing import prepare
     from snapstore.client.replaying import replay
     from snapstore.client.snapstore import Snapstore
+    from snapstore.client.taking import SnapshotVerbs
     from snapstore.client.trust import fsck, mend
 
 _HOMES = {
     "answering": ("unchanged",),
     "catalog": ("ShownSnapshot", "newest_of_each"),
     "finding": ("discover",),
-    "listing": ("open_catalog",),
+    "listing": ("open_catalog", "open_taking"),
     "moments": ("utc_now",),
     "opening": ("check", "create", "open"),
     "preparing": ("prepare",),
     "replaying": ("replay",),
     "snapstore": ("Snapstore",),
+    "taking": ("SnapshotVerbs",),
     "trust": ("fsck", "mend"),
 }
 _HOME_OF = {name: home for home, names in _HOMES.items() for name in names}
 
 __all__ = [
     "ShownSnapshot",
+    "SnapshotVerbs",
     "Snapstore",
     "check",
     "create",
@@ -43,6 +46,7 @@ __all__ = [
     "newest_of_each",
     "open",
     "open_catalog",
+    "open_taking",
     "prepare",
     "replay",
     "unchanged",

@@ -2,30 +2,36 @@
 
 from collections.abc import Sequence
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from snapstore.config import Config
 from snapstore.errors import ConfigError, NotReplayableError, StoreNotFoundError
-from snapstore.operations.capture_choice import CaptureMode, CaptureOptions, Chooser
-from snapstore.operations.changelog_snapshot import ChangelogMaker
-from snapstore.operations.fileless import FilelessStores, Wish, from_catalog
-from snapstore.operations.replay import ReplayPorts
 from snapstore.operations.replay_layout import replay_layout
 from snapstore.operations.snapshot_plan import Selection
 from snapstore.ports import Discovery, Layout
 from snapstore.repository import Repository
 
+if TYPE_CHECKING:
+    from snapstore.operations.capture_choice import CaptureMode, Chooser
+    from snapstore.operations.changelog_snapshot import ChangelogMaker
+    from snapstore.operations.fileless import Wish
+    from snapstore.operations.replay import ReplayPorts
+
 
 class Capturing:
-    """The ways of one run. ``changelog`` is None where Kafka is not configured."""
+    """The ways of one run. ``ports`` is None where Kafka is not configured.
+
+    What needs Kafka is imported only with it.
+    """
 
     def __init__(
         self,
         config: Config,
         repository: Repository,
         layout: Layout,
-        ports: ReplayPorts | None,
+        ports: "ReplayPorts | None",
         folder: Path,
-        mode: CaptureMode | None,
+        mode: "CaptureMode | None",
     ) -> None:
         self._config = config
         self._repository = repository
@@ -60,10 +66,12 @@ class Capturing:
             return found
         return self._with_fileless(found, self._ports, application, selection)
 
-    def chooser(self) -> Chooser | None:
+    def chooser(self) -> "Chooser | None":
         """Return what chooses where each store is taken from; None where there is only the disk."""
         if self._ports is None or self.mode == "disk" or replay_layout(self._layout) is None:
             return None
+        from snapstore.operations.capture_choice import CaptureOptions, Chooser
+
         options = CaptureOptions(
             mode=self.mode, max_lag_records=self._config.snapshot.max_lag_records
         )
@@ -78,13 +86,15 @@ class Capturing:
     def _with_fileless(
         self,
         found: Discovery,
-        ports: ReplayPorts,
+        ports: "ReplayPorts",
         application: str | None,
         selection: Selection,
     ) -> Discovery:
         rules = replay_layout(self._layout)
         if rules is None:
             return found
+        from snapstore.operations.fileless import FilelessStores, from_catalog
+
         folder = self._maker(ports).work_folder
         locations, notes = [*found.locations], [*found.notes]
         names = {location.store.application for location in locations}
@@ -112,11 +122,13 @@ class Capturing:
             unread=tuple(each for each in found.unread if each.store not in made),
         )
 
-    def _wishes(self, selection: Selection) -> Sequence[Wish]:
+    def _wishes(self, selection: Selection) -> "Sequence[Wish]":
         """Return the configured stores that need no files: all in memory, others if they are named.
 
         A store that is named with a format, and has no files here, has them on another host.
         """
+        from snapstore.operations.fileless import Wish
+
         return [
             Wish(store=name, subtopology=store.subtopology)
             for name, store in self._config.stores.items()
@@ -128,10 +140,12 @@ class Capturing:
             )
         ]
 
-    def _maker(self, ports: ReplayPorts) -> ChangelogMaker:
+    def _maker(self, ports: "ReplayPorts") -> "ChangelogMaker":
+        from snapstore.operations.changelog_snapshot import ChangelogMaker
+
         return ChangelogMaker(self._folder, self._repository, ports)
 
-    def _mode(self, asked: CaptureMode | None) -> CaptureMode:
+    def _mode(self, asked: "CaptureMode | None") -> "CaptureMode":
         mode: CaptureMode = asked or self._config.snapshot.capture
         if self._ports is not None:
             return mode

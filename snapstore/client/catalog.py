@@ -8,7 +8,6 @@ from datetime import timedelta
 import msgspec
 
 from snapstore.client.moments import run_id
-from snapstore.client.own_cache import last_runs
 from snapstore.config import Config
 from snapstore.errors import RefusedError
 from snapstore.model.listing import ListedSnapshot
@@ -127,12 +126,12 @@ class CatalogVerbs:
 
     def _forgetting(self) -> AbstractContextManager[None]:
         """Forget what this host knows of the repository, before and after it is changed."""
+        # Imported here: a listing forgets nothing.
+        from snapstore.client.own_cache import last_runs
+
         return last_runs(self.config).forgetting(
             self.repository.marker.id, self.repository.storage.url
         )
-
-    def _forget(self) -> None:
-        last_runs(self.config).forget(self.repository.marker.id, self.repository.storage.url)
 
     def _located(self, refs: Iterable[str]) -> tuple[ListedSnapshot, ...]:
         found = {listed.id: listed for listed in [self.locate(ref) for ref in refs]}

@@ -32,7 +32,6 @@ from snapstore.operations.drill_store import DrillOptions, DrillPorts
 from snapstore.operations.restore_choice import Request
 from snapstore.operations.status import StatusOptions, status
 from snapstore.ports import Listener
-from snapstore.registry import Registry
 
 
 def _nobody(event: Event) -> None:
@@ -42,8 +41,6 @@ def _nobody(event: Event) -> None:
 
 class ProofVerbs(UpkeepVerbs):
     """Verbs that hold the snapshots against their changelogs, and change neither."""
-
-    registry: Registry
 
     def status(
         self,
@@ -203,11 +200,6 @@ class ProofVerbs(UpkeepVerbs):
     @property
     def _rates_file(self) -> Path:
         return self._own_cache / "rates.json"
-
-    @property
-    def _own_cache(self) -> Path:
-        """Where this host remembers things about this repository."""
-        return Path(self.config.state.cache_dir).expanduser() / self.repository.marker.id
 
 
 def _no_snapshot(

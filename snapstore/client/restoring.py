@@ -2,14 +2,12 @@
 
 import builtins
 from collections.abc import Iterable, Mapping, Sequence
-from contextlib import AbstractContextManager
 from pathlib import Path
 from typing import Literal, overload
 
 from snapstore.client.owner import permissions
 from snapstore.client.parts import (
     ConfiguredBackends,
-    configured_changelog,
     configured_layout,
     state_dir,
 )
@@ -214,9 +212,6 @@ class RestoreVerbs(ProofVerbs):
                 )
 
         return remember
-
-    def _changelog(self) -> AbstractContextManager[Changelog | None]:
-        return configured_changelog(self.config, self.registry)
 
 
 def lineage_of(config: Config) -> Lineage:

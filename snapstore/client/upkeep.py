@@ -3,8 +3,8 @@
 import os
 import socket
 
-from snapstore.client.catalog import CatalogVerbs
 from snapstore.client.moments import run_id
+from snapstore.client.taking import SnapshotVerbs
 from snapstore.config.schema import RetentionConfig
 from snapstore.model.report import Event
 from snapstore.model.retention import RetentionPolicy
@@ -22,7 +22,7 @@ def _nobody(event: Event) -> None:
     del event
 
 
-class UpkeepVerbs(CatalogVerbs):
+class UpkeepVerbs(SnapshotVerbs):
     """Verbs that change what is stored, one host at a time."""
 
     def prune(

@@ -1,6 +1,5 @@
 """Strict decoding of what people wrote: unknown keys and wrong types are named with their path."""
 
-import difflib
 from collections.abc import Iterable, Mapping
 from datetime import timedelta
 from typing import Any, TypeVar
@@ -30,6 +29,9 @@ def decode(raw: object, type_: type[T], *, path: str = "") -> T:
 
 def nearest(word: str, known: Iterable[str]) -> list[str]:
     """Return up to two known words that were probably meant, best first."""
+    # Imported here: it is for mistakes alone.
+    import difflib
+
     return difflib.get_close_matches(word, list(known), n=2, cutoff=0.7)
 
 

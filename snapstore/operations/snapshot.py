@@ -5,6 +5,7 @@ import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from functools import partial
+from typing import TYPE_CHECKING
 
 import msgspec
 
@@ -12,7 +13,6 @@ from snapstore.model.identity import StoreId
 from snapstore.model.report import Event, Noted
 from snapstore.model.store import StoreLocation
 from snapstore.model.unread import Unread
-from snapstore.operations.capture_choice import Chooser
 from snapstore.operations.deadline import Deadline, Monotonic
 from snapstore.operations.discover import backend_of
 from snapstore.operations.last_runs import SeenStore
@@ -26,6 +26,9 @@ from snapstore.operations.unchanged import Confirming, is_held
 from snapstore.operations.upload import Uploader
 from snapstore.ports import Changelog, Clock, Layout, Listener, StoreBackend
 from snapstore.repository import HashCache, Repository
+
+if TYPE_CHECKING:
+    from snapstore.operations.capture_choice import Chooser
 
 
 class SnapshotOptions(msgspec.Struct, frozen=True, kw_only=True):
@@ -55,7 +58,7 @@ def take_snapshots(
     listener: Listener,
     cache: HashCache | None,
     changelog: Changelog | None = None,
-    capture: Chooser | None = None,
+    capture: "Chooser | None" = None,
     seen: Mapping[StoreId, SeenStore] | None = None,
     monotonic: Monotonic = time.monotonic,
 ) -> SnapshotReport:

@@ -1,5 +1,6 @@
 """What became of the stores of one snapshot run."""
 
+from datetime import datetime
 from typing import Literal
 
 import msgspec
@@ -8,6 +9,7 @@ from snapstore.errors import SnapstoreError
 from snapstore.model.identity import StoreId
 from snapstore.model.listing import ListedSnapshot
 from snapstore.model.snapshot import Snapshot, Source
+from snapstore.model.units import count
 
 Status = Literal["stored", "unchanged", "empty", "failed"]
 
@@ -17,7 +19,8 @@ class StoreOutcome(msgspec.Struct, frozen=True, kw_only=True):
 
     ``stored``: ``snapshot`` was published; ``same_content`` if the one before holds the same files
     at the same offsets. ``unchanged``: the same, and nothing was published because that was asked
-    for; ``same_as`` is the one before. ``empty``: there is no state yet. ``failed``: ``error``.
+    for; ``same_as`` is the one before, and ``listed_at`` a time when it was listed, where this run
+    did not ask. ``empty``: there is no state yet. ``failed``: ``error``.
     ``source`` is where it was taken from, if it was looked at. ``remarks`` are sentences on what
     the offsets show. ``attempts`` is 0 where nothing of it was opened: it looks as it did before.
     """
@@ -29,6 +32,7 @@ class StoreOutcome(msgspec.Struct, frozen=True, kw_only=True):
     snapshot: Snapshot | None = None
     same_content: bool = False
     same_as: ListedSnapshot | None = None
+    listed_at: datetime | None = None
     source: Source | None = None
     new_files: int = 0
     new_bytes: int = 0
@@ -55,9 +59,9 @@ def describe(outcome: StoreOutcome) -> str:
     match outcome.status:
         case "stored" if outcome.snapshot is not None:
             return (
-                f"snapshot {outcome.snapshot.id[:12]}: {outcome.new_files} new files, "
-                f"{outcome.new_bytes} bytes; {outcome.reused_files} reused, "
-                f"{outcome.reused_bytes} bytes"
+                f"snapshot {outcome.snapshot.id[:12]}: {count(outcome.new_files, 'new file')}, "
+                f"{count(outcome.new_bytes, 'byte')}; {outcome.reused_files:,} reused, "
+                f"{count(outcome.reused_bytes, 'byte')}"
             )
         case "unchanged" if outcome.same_as is not None:
             return f"unchanged since snapshot {outcome.same_as.id[:12]}"

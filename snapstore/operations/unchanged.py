@@ -5,6 +5,8 @@ from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from datetime import datetime, timedelta
 from typing import TYPE_CHECKING
 
+import msgspec
+
 from snapstore.errors import SnapstoreError
 from snapstore.model.identity import StoreId
 from snapstore.model.report import StoreFinished
@@ -49,7 +51,8 @@ def not_asked(store: StoreId, seen: SeenStore) -> StoreOutcome:
     """Return the outcome of a store for which the repository was not asked; it says so."""
     at = seen.listed_at.isoformat(timespec="seconds").replace("+00:00", "Z")
     remark = f"not asked again: the repository listed its snapshot at {at}"
-    return _outcome(store, seen, (*seen.remarks, remark), seconds=0.0)
+    outcome = _outcome(store, seen, (*seen.remarks, remark), seconds=0.0)
+    return msgspec.structs.replace(outcome, listed_at=seen.listed_at)
 
 
 def seen_stores(

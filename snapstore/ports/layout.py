@@ -3,16 +3,18 @@
 from collections.abc import Collection, Mapping, Sequence
 from contextlib import AbstractContextManager
 from pathlib import Path
-from typing import Protocol, runtime_checkable
+from typing import TYPE_CHECKING, Protocol, runtime_checkable
 
 import msgspec
 
 from snapstore.model.identity import ChangelogPartition, StoreId
 from snapstore.model.snapshot import Description
-from snapstore.model.state_facts import OrphanLine, StoreFacts, TaskFacts
 from snapstore.model.store import ChangelogPosition, StoreLocation
 from snapstore.model.unread import Unread
 from snapstore.ports.store import StoreView
+
+if TYPE_CHECKING:
+    from snapstore.model.state_facts import OrphanLine, StoreFacts, TaskFacts
 
 
 class FileNote(msgspec.Struct, frozen=True, kw_only=True):
@@ -121,14 +123,14 @@ class Layout(Protocol):
 class StartInspector(Protocol):
     """A layout that can read what its application goes by when it starts."""
 
-    def read_tasks(self, state_dir: Path, application: str | None) -> tuple[TaskFacts, ...]:
+    def read_tasks(self, state_dir: Path, application: str | None) -> "tuple[TaskFacts, ...]":
         """Return every task with its stores, also one whose stores are all gone.
 
         What the databases note themselves is left open. Raises StoreNotFoundError.
         """
         ...
 
-    def read_databases(self, store: StoreFacts, views: Sequence[StoreView]) -> StoreFacts:
+    def read_databases(self, store: "StoreFacts", views: Sequence[StoreView]) -> "StoreFacts":
         """Add what the databases of a store note; those that no view shows stay as they are.
 
         Raises SourceDamagedError when one notes what cannot be.
@@ -145,9 +147,9 @@ class StartInspector(Protocol):
 
     def mend_notes(
         self,
-        task: TaskFacts,
+        task: "TaskFacts",
         least: Mapping[StoreId, Mapping[ChangelogPartition, int]],
-        dropped: Collection[OrphanLine | StoreId],
+        dropped: "Collection[OrphanLine | StoreId]",
     ) -> tuple[Note, ...]:
         """Plan how applied offsets are noted in every database of the stores of ``least``.
 

@@ -59,14 +59,31 @@ works longer than ``longest_run_s``. Blobs that are lost or of a wrong size are 
 that later snapshots do not rely on them.
 """
 
-from snapstore.repository.blobs import BlobWriter, StoredBlob, read_blob
-from snapstore.repository.catalog import Catalog, Listing
-from snapstore.repository.condemned import Marks, SweptRecord
-from snapstore.repository.hash_cache import HashCache
-from snapstore.repository.leases import Lease, Leases
-from snapstore.repository.manifests import Manifests
-from snapstore.repository.marker import Marker
-from snapstore.repository.repository import Repository
+import importlib
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from snapstore.repository.blobs import BlobWriter, StoredBlob, read_blob
+    from snapstore.repository.catalog import Catalog, Listing
+    from snapstore.repository.condemned import Marks, SweptRecord
+    from snapstore.repository.hash_cache import HashCache
+    from snapstore.repository.leases import Lease, Leases
+    from snapstore.repository.manifests import Manifests
+    from snapstore.repository.marker import Marker
+    from snapstore.repository.repository import Repository
+
+# Each part is imported when it is first asked for: a listing needs no lease and no cache.
+_HOMES = {
+    "blobs": ("BlobWriter", "StoredBlob", "read_blob"),
+    "catalog": ("Catalog", "Listing"),
+    "condemned": ("Marks", "SweptRecord"),
+    "hash_cache": ("HashCache",),
+    "leases": ("Lease", "Leases"),
+    "manifests": ("Manifests",),
+    "marker": ("Marker",),
+    "repository": ("Repository",),
+}
+_HOME_OF = {name: home for home, names in _HOMES.items() for name in names}
 
 __all__ = [
     "BlobWriter",
@@ -83,3 +100,10 @@ __all__ = [
     "SweptRecord",
     "read_blob",
 ]
+
+
+def __getattr__(name: str) -> Any:
+    home = _HOME_OF.get(name)
+    if home is None:
+        raise AttributeError(f"module 'snapstore.repository' has no attribute {name!r}")
+    return getattr(importlib.import_module(f"snapstore.repository.{home}"), name)

@@ -7,7 +7,6 @@ import os
 import threading
 from collections.abc import Iterator
 from pathlib import Path
-from tempfile import NamedTemporaryFile
 
 import msgspec
 
@@ -114,6 +113,9 @@ def _locked(path: Path) -> Iterator[None]:
 
 
 def _replace(path: Path, content: bytes) -> None:
+    # Imported here: a listing has no use for it, and it takes as long as the catalog.
+    from tempfile import NamedTemporaryFile
+
     with NamedTemporaryFile(dir=path.parent, prefix=f".{path.name}.", delete=False) as file:
         try:
             file.write(content)

@@ -99,7 +99,7 @@ def parse_entry(key: str) -> ListedSnapshot:
     found = _ENTRY.fullmatch(parts[-1])
     if len(parts) != 5 or f"{parts[0]}/" != CATALOG or not found:
         raise ValueError(f"not the key of a catalog entry: {key!r}")
-    moment = datetime.strptime(found["time"], _TIME).replace(
+    moment = datetime.fromisoformat(found["time"]).replace(
         microsecond=int(found["ms"]) * 1000, tzinfo=UTC
     )
     offset_sum = None if found["offset"] is None else int(found["offset"])

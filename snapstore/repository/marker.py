@@ -17,7 +17,7 @@ from snapstore.errors import (
 )
 from snapstore.model.moment import Moment
 from snapstore.ports import ObjectStorage
-from snapstore.repository import encoding, keys, probe
+from snapstore.repository import encoding, keys
 
 LONGEST_RUN = timedelta(hours=24)
 _MAX_BYTES = 64 << 10
@@ -54,6 +54,9 @@ def create(
     Raises RepositoryExistsError, ConflictError when something else is there, or StorageUnfitError:
     when conditional puts are ignored, and when checksums are, unless ``accept_unverified_uploads``.
     """
+    # Imported here: a repository is made once.
+    from snapstore.repository import probe
+
     _require_empty(storage)
     probe.require_conditional_puts(storage)
     checked = probe.checks_checksums(storage)

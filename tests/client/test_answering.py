@@ -110,6 +110,8 @@ def test_what_the_last_run_saw_is_told_again_and_said_to_be_old(host: Host) -> N
     for told, before in zip(report.outcomes, asked, strict=True):
         assert told.same_as == before.same_as
         assert told.same_content
+        assert told.listed_at == host.now
+        assert before.listed_at is None
         assert (told.reused_files, told.reused_bytes) == (before.reused_files, before.reused_bytes)
         assert told.remarks[:-1] == before.remarks
         assert told.remarks[-1].startswith("not asked again: the repository listed its snapshot at")

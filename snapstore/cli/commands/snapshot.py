@@ -35,7 +35,7 @@ from snapstore.model.units import format_duration, format_size
 from snapstore.operations.snapshot_report import SnapshotReport, StoreOutcome
 
 if TYPE_CHECKING:
-    from snapstore.client import Snapstore
+    from snapstore.client import SnapshotVerbs
     from snapstore.operations.capture_choice import CaptureMode
 
 _COUNTED: Final = ("new_files", "new_bytes", "reused_files", "reused_bytes")
@@ -115,7 +115,7 @@ def command(
         if known is not None:
             _tell(session, known)
             return
-    with client.open(config=config) as repository:
+    with client.open_taking(config) as repository:
         if dry_run:
             _show_plan(session, repository, stores, tasks, capture)
             return
@@ -146,7 +146,7 @@ def _tell(session: Session, report: SnapshotReport) -> None:
 
 def _show_plan(
     session: Session,
-    repository: "Snapstore",
+    repository: "SnapshotVerbs",
     stores: tuple[str, ...],
     tasks: tuple[str, ...],
     capture: "CaptureMode | None",
@@ -205,6 +205,7 @@ def _outcome_document(outcome: StoreOutcome) -> dict[str, Any]:
         "snapshot": None if snapshot is None else snapshot_document(snapshot, pinned=False),
         "same_content": outcome.same_content,
         "same_as": None if outcome.same_as is None else outcome.same_as.id,
+        "listed_at": outcome.listed_at,
         "attempts": outcome.attempts,
         "seconds": outcome.seconds,
         "remarks": outcome.remarks,

@@ -5,7 +5,6 @@ mounts) refuse it; Linux can then rename without replacing (``renameat2`` with
 ``RENAME_NOREPLACE``). Where neither works there is no safe way, so that file system is refused.
 """
 
-import ctypes
 import errno
 import os
 from collections.abc import Callable
@@ -27,6 +26,9 @@ def link(unfinished: Path, final: Path) -> None:
 
 def rename_without_replacing(unfinished: Path, final: Path) -> None:
     """Raise FileExistsError when the final name is taken, EINVAL or ENOSYS where unsupported."""
+    # Imported here: hardly any file system needs it.
+    import ctypes
+
     libc = ctypes.CDLL(None, use_errno=True)
     if not hasattr(libc, "renameat2"):
         raise OSError(errno.ENOSYS, os.strerror(errno.ENOSYS), str(final))

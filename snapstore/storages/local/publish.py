@@ -2,7 +2,6 @@
 
 import errno
 import os
-import secrets
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -45,7 +44,7 @@ def written(folder: Path, chunks: Iterable[bytes]) -> Iterator[UnfinishedFile]:
     Whatever ``chunks`` raises passes through, and nothing stays.
     """
     ensure_folder(folder)
-    path = folder / secrets.token_hex(16)
+    path = folder / os.urandom(16).hex()
     fd = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, _FILE_MODE)
     try:
         for chunk in chunks:

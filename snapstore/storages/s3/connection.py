@@ -1,5 +1,6 @@
 """A botocore client, made anew when its credentials were replaced."""
 
+import os
 import threading
 from collections.abc import Callable
 from typing import IO, TYPE_CHECKING, Any, TypeVar, cast
@@ -13,6 +14,7 @@ from botocore.session import Session
 from snapstore.storages.s3.content_md5 import add_content_md5
 from snapstore.storages.s3.errors import code_of, translated
 from snapstore.storages.s3.options import S3Options
+from snapstore.storages.s3.times import parse_time
 
 if TYPE_CHECKING:
     from botocore.credentials import ReadOnlyCredentials
@@ -89,12 +91,16 @@ class S3Connection:
         with translated("connect to S3"):
             session = Session(profile=self._options.profile)
             session.register_component("data_loader", _ServiceLoader())
+            session.get_component("response_parser_factory").set_parser_defaults(
+                timestamp_parser=parse_time
+            )
             options = self._options
-            if options.addressing_style == "auto" and _is_own(options.endpoint_url):
+            endpoint_url = options.endpoint_url or _endpoint_of_environment(session)
+            if options.addressing_style == "auto" and _is_own(endpoint_url):
                 options = msgspec.structs.replace(options, addressing_style="path")
             client = _client(session, options)
             if options.addressing_style == "auto" and _is_own(client.meta.endpoint_url):
-                # The endpoint comes from the environment or the profile.
+                # The endpoint comes from the profile. To make a client twice takes its time.
                 options = msgspec.structs.replace(options, addressing_style="path")
                 client = _client(session, options)
             credentials = session.get_credentials()
@@ -104,6 +110,12 @@ class S3Connection:
 
 def _is_own(endpoint_url: str | None) -> bool:
     return endpoint_url is not None and ".amazonaws." not in endpoint_url
+
+
+def _endpoint_of_environment(session: Session) -> str | None:
+    if session.get_config_variable("ignore_configured_endpoint_urls"):
+        return None
+    return os.environ.get("AWS_ENDPOINT_URL_S3") or os.environ.get("AWS_ENDPOINT_URL")
 
 
 def _client(session: Session, options: S3Options) -> "S3Client":
