@@ -6,7 +6,7 @@ from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
-from snapstore.errors import RepositoryNotFoundError
+from snapstore.errors import ConfigError, RepositoryNotFoundError
 from snapstore.storages.local.claim import claim
 
 _FOLDER_MODE = 0o700
@@ -59,12 +59,16 @@ def ensure_root(root: Path) -> None:
     """Create the repository's own folder; its parent must be there.
 
     A parent that is missing is more often a disk that is not mounted than a wish, so it raises
-    RepositoryNotFoundError.
+    RepositoryNotFoundError; ConfigError where a file has one of the names.
     """
     try:
         root.mkdir(mode=_FOLDER_MODE)
     except FileExistsError:
+        require_folder(root)
         return
+    except NotADirectoryError:
+        require_folder(root.parent)
+        raise
     except FileNotFoundError as error:
         raise RepositoryNotFoundError(
             f"the folder {root.parent} does not exist",
@@ -72,6 +76,16 @@ def ensure_root(root: Path) -> None:
             path=str(root.parent),
         ) from error
     sync_folder(root.parent)
+
+
+def require_folder(path: Path) -> None:
+    """Raise ConfigError when there is something else than a folder."""
+    if path.exists() and not path.is_dir():
+        raise ConfigError(
+            f"{path} is not a folder, and a local repository is one",
+            hint="name a folder, or one that can be made",
+            path=str(path),
+        )
 
 
 def ensure_folder(folder: Path) -> None:

@@ -21,7 +21,13 @@ from snapstore.ports import ObjectStat, UnfinishedUpload
 from snapstore.storages.checked import CheckedReader, checked_chunks
 from snapstore.storages.local.errors import explained, translated
 from snapstore.storages.local.location import UNFINISHED, file_of, root_of
-from snapstore.storages.local.publish import UnfinishedFile, ensure_root, sync_folder, written
+from snapstore.storages.local.publish import (
+    UnfinishedFile,
+    ensure_root,
+    require_folder,
+    sync_folder,
+    written,
+)
 from snapstore.storages.local.walk import object_stat, walk
 
 _READ_BYTES = 1 << 20
@@ -176,6 +182,7 @@ class LocalStorage:
     def _require_root(self) -> None:
         with translated("look at", self.root):
             if not self.root.is_dir():
+                require_folder(self.root)
                 raise RepositoryNotFoundError(
                     f"the folder {self.root} does not exist",
                     hint="mount the disk, or run snapstore init",
