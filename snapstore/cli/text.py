@@ -8,6 +8,8 @@ from typing import NamedTuple, Self
 
 import click
 
+from snapstore.model.units import count as count
+
 SHORT_ID = 12
 
 _CUT = ".."
@@ -153,11 +155,6 @@ def plain(text: str) -> str:
         else character.encode("unicode_escape", "surrogatepass").decode("ascii")
         for character in text
     )
-
-
-def count(number: int, noun: str, plural: str | None = None) -> str:
-    """Return ``1 file``, ``1,204 files``."""
-    return f"{number:,} {noun if number == 1 else plural or noun + 's'}"
 
 
 def short(snapshot_id: str) -> str:

@@ -21,6 +21,15 @@ WORDS: Final[Mapping[Kind, str]] = {
     "damaged": "damaged",
     "loses_rows": "LOSES ROWS",
 }
+_OF_SEVERAL: Final[Mapping[str, str]] = {
+    "starts clean": "start clean",
+    "replays": "replay",
+    "rebuilds": "rebuild",
+    "refuses to start": "refuse to start",
+    "LOSES ROWS": "lose rows",
+}
+"""Where the verb has another form."""
+
 _EXIT_CODES: Final[Mapping[Kind, int]] = {
     "clean": DONE,
     "replays": DONE,
@@ -83,7 +92,11 @@ def total(report: FsckReport) -> str:
     kinds = [word(verdict) for verdict in report.verdicts]
     words = [WORDS[kind] for kind in reversed(SEVERITY)]
     words.insert(words.index(WORDS["unknown"]), UNSEEN)
-    parts = [f"{kinds.count(each)} {each.lower()}" for each in words if each in kinds]
+    parts = [
+        count(kinds.count(each), each.lower(), _OF_SEVERAL.get(each, each).lower())
+        for each in words
+        if each in kinds
+    ]
     empty = f"no store was found below {plain(str(report.state_dir))}"
     line = f"{count(len(kinds), 'store')}: {', '.join(parts)}" if parts else empty
     if report.scanned_pairs is not None:

@@ -11,10 +11,10 @@ from snapstore.client.parts import state_dir
 from snapstore.client.snapstore import Snapstore
 from snapstore.client.trust import fsck_options, fsck_ports, newest_of
 from snapstore.config import Config
-from snapstore.errors import ConfigError, SnapshotNotFoundError
+from snapstore.errors import ConfigError, SnapshotNotFoundError, StoreNotFoundError
 from snapstore.model.identity import StoreId
 from snapstore.model.listing import ListedSnapshot
-from snapstore.model.report import Event
+from snapstore.model.report import Event, Noted
 from snapstore.operations.fsck import FsckPorts
 from snapstore.operations.prepare import (
     PrepareOptions,
@@ -105,27 +105,28 @@ def prepare(
 
     On an empty disk the tasks that this instance last had are restored: ``tasks``, a ``share`` of
     all, or those last captured from ``instance`` (default: the configured one, or the host name).
-    Without a repository nothing is restored. With ``dry_run`` the plan is returned. Raises
-    ConfigError, StoreInUseError, RefusedError with the choices, UnavailableError.
+    Without a repository nothing is restored. Where no application is named or configured, it is the
+    only one on the disk. With ``dry_run`` the plan is returned. Raises ConfigError,
+    StoreInUseError, RefusedError with the choices, UnavailableError.
     """
     settings = config or Config()
     plugins = registry or Registry()
-    name = application or settings.state.application
-    if name is None:
-        raise ConfigError("no application was named", hint="give --application ID")
     place = state_dir(settings, directory)
-    options = PrepareOptions(
-        fsck=fsck_options(
-            settings, name, (), stores, guarantee=guarantee, version=version, scan=scan
-        ),
-        tasks=tuple(tasks),
-        share=share,
-        instance=instance,
-        host=settings.state.instance or socket.gethostname(),
-        bring=bring,
-        prefer_snapshots=prefer_snapshots,
-    )
     with fsck_ports(settings, plugins, clock, listener) as looking:
+        name = application or settings.state.application
+        if name is None:
+            name = _only_application(looking, place)
+        options = PrepareOptions(
+            fsck=fsck_options(
+                settings, name, (), stores, guarantee=guarantee, version=version, scan=scan
+            ),
+            tasks=tuple(tasks),
+            share=share,
+            instance=instance,
+            host=settings.state.instance or socket.gethostname(),
+            bring=bring,
+            prefer_snapshots=prefer_snapshots,
+        )
         if settings.repository.url is None:
             ports = _without_repository(looking)
             if dry_run:
@@ -154,6 +155,29 @@ def prepare(
             if dry_run:
                 return plan_prepare(place, ports, options)
             return make_ready(place, ports, options)
+
+
+def _only_application(looking: FsckPorts, place: Path) -> str:
+    """Return the application in a state directory, and say so; raises ConfigError unless one is."""
+    try:
+        tasks = looking.inspector.read_tasks(place, None)
+        names = {*looking.inspector.application_dirs(place, None)}
+    except StoreNotFoundError:
+        tasks, names = (), set()
+    names |= {task.application for task in tasks}
+    if len(names) == 1:
+        (name,) = names
+        looking.listener(Noted(message=f"{name} is taken: the only application in {place}"))
+        return name
+    if names:
+        raise ConfigError(
+            f"there are {len(names)} applications in {place}, and none was named",
+            hint="give --application with one of those below",
+            applications=sorted(names),
+        )
+    raise ConfigError(
+        f"no application was named, and there is none in {place}", hint="give --application ID"
+    )
 
 
 def _without_repository(looking: FsckPorts) -> PreparePorts:

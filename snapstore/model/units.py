@@ -105,3 +105,8 @@ def spell_size(size_bytes: int) -> str:
         if size_bytes and size_bytes % factor == 0:
             return f"{size_bytes // factor}{unit}"
     return str(size_bytes)
+
+
+def count(number: int, noun: str, plural: str | None = None) -> str:
+    """Return ``1 file``, ``1,204 files``."""
+    return f"{number:,} {noun if number == 1 else plural or noun + 's'}"

@@ -21,6 +21,7 @@ from snapstore.model.snapshot import Fence
 from snapstore.model.state_facts import StoreFacts, TaskFacts
 from snapstore.model.store import StoreLocation
 from snapstore.model.strict import nearest_hint
+from snapstore.model.units import count
 from snapstore.model.unread import Unread
 from snapstore.model.verdict import Bounds, LogBounds
 from snapstore.operations.fsck_read import ReadStore, made_at, read_store
@@ -83,6 +84,7 @@ def fsck(state_dir: Path, ports: FsckPorts, options: FsckOptions) -> FsckReport:
     """
     for _ in range(_ATTEMPTS):
         tasks = ports.inspector.read_tasks(state_dir, options.application)
+        _require_something(tasks, state_dir, ports, options)
         _require_names(tasks, options)
         locks = look_at_locks(tasks, ports.inspector)
         report = examine(state_dir, ports, options, locks)
@@ -101,6 +103,19 @@ def examine(state_dir: Path, ports: FsckPorts, options: FsckOptions, locks: Lock
     tasks = [_without(task, locks.untold) for task in _chosen(found, options)]
     read = _read_all(tasks, locks.running, ports, options)
     return _report(state_dir, read, locks.running, ports, options)
+
+
+def _require_something(
+    tasks: Sequence[TaskFacts], state_dir: Path, ports: FsckPorts, options: FsckOptions
+) -> None:
+    """Raise StoreNotFoundError where there is no application: nothing is no clean state."""
+    if tasks or ports.inspector.application_dirs(state_dir, options.application):
+        return
+    raise StoreNotFoundError(
+        f"there is no application of Kafka Streams in {state_dir}",
+        hint="give the state.dir of the application, or its own directory in there",
+        path=str(state_dir),
+    )
 
 
 def _require_names(tasks: Sequence[TaskFacts], options: FsckOptions) -> None:
@@ -206,7 +221,7 @@ def _read_all(
                 ports.listener(StoreFinished(store=store.store, outcome=error.message, ok=False))
             return error
         if options.scan:
-            outcome = f"{done.pairs} pairs read"
+            outcome = f"{count(done.pairs, 'pair')} read"
             ports.listener(
                 StoreFinished(store=store.store, outcome=outcome, ok=not done.facts.damage)
             )

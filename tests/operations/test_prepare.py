@@ -255,9 +255,10 @@ def mark_open(state_dir: Path) -> None:
         )
 
 
-def test_an_application_must_be_named(state_dir: Path) -> None:
+def test_on_an_empty_disk_an_application_must_be_named(tmp_path: Path) -> None:
+    (tmp_path / "empty").mkdir()
     with pytest.raises(ConfigError, match="no application was named"):
-        client.prepare(state_dir)
+        client.prepare(tmp_path / "empty")
 
 
 CHOICES: dict[str, tuple[dict[str, Any], tuple[str, ...]]] = {
