@@ -20,7 +20,7 @@ from snapstore.cli.narrow import wrapped
 from snapstore.cli.progress import Reporter
 from snapstore.cli.text import plain
 from snapstore.model.report import Advanced, StoreFinished, StoreStarted
-from snapstore.model.units import format_duration, format_size
+from snapstore.model.units import count, format_duration, format_size
 
 _WIDE, _NARROW = 120, 90
 """Columns of a terminal: for a long bar, and for any."""
@@ -150,5 +150,5 @@ def shown_rate(task: Task) -> float | None:
 
 def _spelled(task: Task, amount: float) -> str:
     if task.fields.get("unit") == "records":
-        return f"{amount:,.0f} records"
+        return count(round(amount), "record")
     return format_size(int(amount))

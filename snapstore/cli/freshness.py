@@ -24,6 +24,11 @@ WORDS: Final[Mapping[Standing, str]] = {
     "none": "NO SNAPSHOT",
     "unusable": "UNUSABLE",
 }
+_OF_SEVERAL: Final[Mapping[Standing, str]] = {
+    **{standing: word.lower() for standing, word in WORDS.items()},
+    "older": "older ones usable",
+    "none": "without a snapshot",
+}
 _COLUMNS = (
     Column("application", cut=True),
     Column("task"),
@@ -115,7 +120,7 @@ def _restore_line(report: FreshnessReport) -> str:
 def _total(report: FreshnessReport) -> str:
     standings = [store.standing for store in report.stores]
     parts = [
-        f"{standings.count(each)} {WORDS[each].lower()}"
+        count(standings.count(each), WORDS[each].lower(), _OF_SEVERAL.get(each))
         for each in reversed(STANDINGS)
         if each in standings
     ]

@@ -24,6 +24,10 @@ _OUTCOMES: Final[Mapping[Outcome, str]] = {
     "rebuilds": "left to the application to rebuild",
     "left": "LEFT AS IT IS",
 }
+_OF_SEVERAL: Final[Mapping[Outcome, str]] = {
+    "as_it_is": "start as they are",
+    "left": "left as they are",
+}
 _CHOICES: Final[Mapping[Choice, str]] = {
     "as_it_is": "starts as it is",
     "mend": "mend",
@@ -78,7 +82,7 @@ def prepared_lines(stores: Sequence[PreparedStore]) -> list[str]:
     lines += _reasons((each.store, each.reason) for each in stores if each.outcome != "as_it_is")
     outcomes = [each.outcome for each in stores]
     parts = [
-        f"{outcomes.count(outcome)} {words.lower()}"
+        count(outcomes.count(outcome), words.lower(), _OF_SEVERAL.get(outcome, words.lower()))
         for outcome, words in _OUTCOMES.items()
         if outcome in outcomes
     ]

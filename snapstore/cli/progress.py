@@ -13,7 +13,7 @@ import msgspec
 from snapstore.cli.document import encode
 from snapstore.cli.text import plain
 from snapstore.model.report import Advanced, Event, Noted, StoreFinished, StoreStarted
-from snapstore.model.units import format_duration, format_size
+from snapstore.model.units import count, format_duration, format_size
 
 EVERY_SECONDS: Final = 10.0
 
@@ -135,8 +135,10 @@ class _Running(msgspec.Struct):
             done = format_size(self.done)
             return done if self.total is None else f"{done} of {format_size(self.total)}"
         if self.total is None:
-            return f"{self.done:,} records"
+            return count(self.done, "record")
         left = max(0, self.total - self.done)
         rate = self.done / (now - self.began) if now > self.began else 0.0
         ahead = f", {format_duration(left / rate)} to go" if rate else ""
-        return f"{self.done:,} of {self.total:,} records, {left:,} behind, {rate:,.0f}/s{ahead}"
+        return (
+            f"{self.done:,} of {count(self.total, 'record')}, {left:,} behind, {rate:,.0f}/s{ahead}"
+        )

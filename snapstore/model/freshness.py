@@ -9,7 +9,7 @@ import msgspec
 from snapstore.model.identity import ChangelogPartition, StoreId
 from snapstore.model.lifetime import Limit
 from snapstore.model.listing import ListedSnapshot
-from snapstore.model.units import format_duration
+from snapstore.model.units import count, format_duration
 
 Standing = Literal["usable", "older", "unchecked", "unknown", "none", "unusable"]
 
@@ -143,7 +143,7 @@ def crossed(
         found.append(f"{format_duration(age.total_seconds())} old, more than {limit}")
     limit_records = thresholds.max_lag_records
     if limit_records is not None and lag_records is not None and lag_records > limit_records:
-        found.append(f"{lag_records:,} records behind, more than {limit_records:,}")
+        found.append(f"{count(lag_records, 'record')} behind, more than {limit_records:,}")
     return tuple(found)
 
 

@@ -18,6 +18,7 @@ from snapstore.model.horizon import ever_compacted, replay_deadline, retained_un
 from snapstore.model.identity import ChangelogPartition
 from snapstore.model.snapshot import Fence, RecordMark
 from snapstore.model.store import ChangelogPosition
+from snapstore.model.units import count
 
 CLOCK_MARGIN = timedelta(minutes=5)
 
@@ -196,7 +197,7 @@ def _check_identity(
         )
     if fence.partition_count != state.partition_count:
         raise PartitionCountError(
-            f"topic {changelog.topic} had {fence.partition_count} partitions and has "
+            f"topic {changelog.topic} had {count(fence.partition_count, 'partition')} and has "
             f"{state.partition_count} now: keys have moved",
             hint="let the application rebuild its stores",
             changelog=str(changelog),

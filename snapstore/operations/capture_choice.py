@@ -14,6 +14,7 @@ from snapstore.errors import (
     UnknownOffsetError,
 )
 from snapstore.model.store import ChangelogPosition, StoreLocation
+from snapstore.model.units import count
 from snapstore.operations.changelog_snapshot import ChangelogMaker, Made
 from snapstore.operations.hold import held_offsets, held_store
 from snapstore.operations.replay_layout import replay_layout
@@ -116,10 +117,10 @@ class Chooser:
 
     def _by_lag(self, lag: int) -> _Choice:
         if lag <= self._options.max_lag_records:
-            return _Choice(mode="disk", reason=f"it is {lag} records behind its changelog")
+            return _Choice(mode="disk", reason=f"it is {count(lag, 'record')} behind its changelog")
         return _Choice(
             mode="roll-forward",
-            reason=f"the disk is {lag} records behind its changelog",
+            reason=f"the disk is {count(lag, 'record')} behind its changelog",
             usable=True,
         )
 
@@ -131,6 +132,6 @@ class Chooser:
 def _told(choice: _Choice, made: Made) -> str:
     skipped = f"; {'; '.join(made.skipped)}" if made.skipped else ""
     return (
-        f"made from the changelog ({choice.reason}): {made.records} records after"
+        f"made from the changelog ({choice.reason}): {count(made.records, 'record')} after"
         f" {made.origin}{skipped}"
     )

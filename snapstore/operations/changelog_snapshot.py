@@ -28,6 +28,7 @@ from snapstore.model.report import Noted
 from snapstore.model.resume import Overrides, plan_rebuild
 from snapstore.model.snapshot import Position
 from snapstore.model.store import ChangelogPosition, StoreLocation
+from snapstore.model.units import count
 from snapstore.operations.fence import take_fence
 from snapstore.operations.replay import (
     ReplayedPartition,
@@ -179,7 +180,7 @@ class _Making:
         base = take_hot_base(self._location, changelog, before, self._folder, self._ports, catalog)
         origin = "the application's disk"
         if base.left_behind:
-            origin += f", without {len(base.left_behind)} databases that note no offset"
+            origin += f", without {count(len(base.left_behind), 'database')} of no known offset"
         return _Base(
             origin=origin, location=self._folder.place(self._location), planned=base.planned
         )

@@ -14,6 +14,7 @@ from snapstore.model.content import (
     unequal,
 )
 from snapstore.model.digest import EntriesHash
+from snapstore.model.units import count
 from snapstore.operations.drill_report import Comparison, FamilyDigest
 from snapstore.ports import StoreView
 
@@ -93,11 +94,13 @@ class _Findings:
             )
         if self._before_upgrade:
             not_compared.append(
-                f"{len(self._before_upgrade)} pairs from before the store's format was upgraded"
+                f"{count(len(self._before_upgrade), 'pair')} from before the store's format was"
+                " upgraded"
             )
         if unlogged:
             not_compared.append(
-                f"{unlogged} pairs of which the changelog has no record any more: its start is gone"
+                f"{count(unlogged, 'pair')} of which the changelog has no record any more: its"
+                " start is gone"
             )
         return Comparison(
             families=families,

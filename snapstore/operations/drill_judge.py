@@ -5,6 +5,7 @@ from pathlib import Path
 import msgspec
 
 from snapstore.model.store import ChangelogPosition, StoreLocation
+from snapstore.model.units import count
 from snapstore.operations.drill_report import (
     Comparison,
     DrilledPartition,
@@ -92,8 +93,8 @@ def _verdict(
         return (
             "differs",
             "drill_difference",
-            f"{comparison.different_keys} keys differ from a rebuild of the changelog; the first"
-            f" is {first.key} in {first.database} ({first.kind.replace('_', ' ')})",
+            f"{count(comparison.different_keys, 'key')} other than in a rebuild of the changelog;"
+            f" the first is {first.key} in {first.database} ({first.kind.replace('_', ' ')})",
         )
     spoilt = [each for each in drilled.passed_over if each.code in _SPOILT]
     if spoilt:

@@ -7,7 +7,7 @@ import msgspec
 
 from snapstore.model.identity import ChangelogPartition, StoreId
 from snapstore.model.state_facts import OrphanLine, StoreFacts, TaskFacts
-from snapstore.model.units import format_duration
+from snapstore.model.units import count, format_duration
 from snapstore.model.verdict import Bounds, Verdict
 from snapstore.operations.fsck_report import CheckedTask, FsckReport
 
@@ -140,7 +140,7 @@ def _plan_store(
         store=store.store,
         action="note_least",
         reason=verdict.reason,
-        effect=f"{_offsets(least)} is noted in all {len(store.databases)} databases, "
+        effect=f"{_offsets(least)} is noted in {_all(len(store.databases))}, "
         f"and the application replays {_cost(records, 'what follows')} from there",
         least=least,
         changelogs=tuple(least),
@@ -218,7 +218,7 @@ def _total(counts: Iterable[int | None]) -> int | None:
 def _cost(records: int | None, otherwise: str = "all of its changelog") -> str:
     if records is None:
         return otherwise
-    return f"{records:,} records, about {estimate(records)}"
+    return f"{count(records, 'record')}, about {estimate(records)}"
 
 
 def _offsets(least: Mapping[ChangelogPartition, int]) -> str:
@@ -226,3 +226,7 @@ def _offsets(least: Mapping[ChangelogPartition, int]) -> str:
         return f"the least offset {next(iter(least.values()))}"
     told = ", ".join(f"{applied} of {changelog}" for changelog, applied in sorted(least.items()))
     return f"the least offset ({told})"
+
+
+def _all(databases: int) -> str:
+    return "its database" if databases == 1 else f"all {databases} databases"

@@ -8,6 +8,7 @@ import msgspec
 from snapstore.errors import RefusedError
 from snapstore.model.identity import StoreId, natural_order
 from snapstore.model.listing import ListedSnapshot
+from snapstore.model.units import count
 from snapstore.model.verdict import Bounds, Verdict
 from snapstore.operations.fsck_report import FsckReport
 from snapstore.operations.mend_plan import MendPlan, StoreMend, estimate
@@ -80,7 +81,7 @@ def quicker_snapshots(
         if records < mend.records:
             told.append(
                 f"{mend.store}: its newest snapshot at offset {listed.applied_offset} would replay "
-                f"{records:,} records instead, about {estimate(records)}: --from-snapshot"
+                f"{count(records, 'record')} instead, about {estimate(records)}: --from-snapshot"
             )
     return tuple(told)
 
@@ -109,7 +110,7 @@ def choose_tasks(
         instances = sorted(set(instance_of.values()))
         raise RefusedError(
             f"no task was last captured from {wanted!r}, so it is not clear which of "
-            f"{len(ordered)} tasks belong here",
+            f"{count(len(ordered), 'task')} belong here",
             hint="give --task, --share i/n (1/1 for all), or --instance with one of the instances "
             "below",
             instances=instances,

@@ -10,7 +10,7 @@ import msgspec
 from snapstore.model.identity import StoreId
 from snapstore.model.report import Noted
 from snapstore.model.retention import Candidate, Decision, RetentionPolicy, plan_retention
-from snapstore.model.units import spell_duration
+from snapstore.model.units import count, spell_duration
 from snapstore.operations.deadline import Monotonic
 from snapstore.operations.prune_report import Amount, PruneReport
 from snapstore.operations.survey import Survey, survey
@@ -276,19 +276,18 @@ def _notes(found: Survey, plan: SweepPlan, waits: Waits) -> tuple[str, ...]:
     notes = [f"no blob was condemned or deleted: {reason}" for reason in plan.unjudged]
     if plan.broken:
         notes.append(
-            f"{len(plan.broken)} blobs that snapshots name are lost, the first {plan.broken[0]}:"
+            f"lost: {count(len(plan.broken), 'blob')} that snapshots name, first {plan.broken[0]}:"
             " the next snapshots of those stores send their bytes anew; see snapstore verify"
         )
     if plan.lost:
         notes.append(
-            f"{len(plan.lost)} snapshots have lost their catalog entries, nobody removed them:"
-            " snapstore repair brings them back"
+            f"{count(len(plan.lost), 'snapshot')} without a catalog entry, which nobody removed:"
+            " snapstore repair brings back what is whole"
         )
     if plan.remove_manifests:
         notes.append(
-            f"{len(plan.remove_manifests)} manifests were never published or have lost their"
-            f" entries: they go in {spell_duration(waits.condemned)}, unless snapstore repair"
-            " brings them back before"
+            f"{count(len(plan.remove_manifests), 'manifest')} never published, or without an entry"
+            f" by now, to go in {spell_duration(waits.condemned)}: see snapstore repair before"
         )
     histories: dict[StoreId, set[str]] = {}
     for each in found.snapshots:

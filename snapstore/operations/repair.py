@@ -8,6 +8,7 @@ import msgspec
 from snapstore.errors import ObjectNotFoundError
 from snapstore.model.report import Event, Noted
 from snapstore.model.snapshot import FORMAT, Manifest, Snapshot
+from snapstore.model.units import count
 from snapstore.operations.deadline import Monotonic
 from snapstore.operations.repair_plan import Repaired, RepairPlan, RepairReport, plan_repair
 from snapstore.operations.survey import Found, Survey, survey
@@ -163,8 +164,8 @@ def _report(plan: RepairPlan, *, run: str, dry_run: bool) -> RepairReport:
     notes = [f"{each} was written by a newer snapstore, and was left alone" for each in plan.newer]
     if plan.hopeless:
         notes.append(
-            f"{len(plan.hopeless)} manifests have neither an entry nor all of their bytes:"
-            " a prune removes them in time"
+            f"{count(len(plan.hopeless), 'manifest')} with neither an entry nor all of the bytes:"
+            " a prune removes such in time"
         )
     return RepairReport(
         dry_run=dry_run,

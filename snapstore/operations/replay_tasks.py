@@ -21,6 +21,7 @@ from snapstore.errors import (
 from snapstore.model.report import Noted, StoreFinished
 from snapstore.model.snapshot import Description, Position
 from snapstore.model.store import ChangelogPosition, StoreLocation
+from snapstore.model.units import count
 from snapstore.operations.lineage import Lineage
 from snapstore.operations.replay import (
     ReplayedPartition,
@@ -211,7 +212,7 @@ def _replay_task(
     clear_marker(task_dir)
     _note_lineage(task_dir, known, lineage, ports)
     for store, each in zip(stores, done, strict=True):
-        outcome = f"replayed {each.records} records"
+        outcome = f"replayed {count(each.records, 'record')}"
         ports.listener(StoreFinished(store=store.location.store, outcome=outcome, ok=True))
     return done
 

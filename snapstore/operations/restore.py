@@ -18,6 +18,7 @@ from snapstore.errors import (
     UnavailableError,
 )
 from snapstore.model.report import Noted, StoreFinished, StoreStarted
+from snapstore.model.units import count
 from snapstore.operations.rate_limit import RateLimit
 from snapstore.operations.replay import ReplayedPartition
 from snapstore.operations.restore_choice import Request
@@ -79,7 +80,7 @@ def restore(
         report = run.carry_out(plan)
     if report.failed:
         raise PartialFailureError(
-            f"{len(report.failed)} of {len(tasks)} tasks could not be restored:"
+            f"{len(report.failed)} of {count(len(tasks), 'task')} could not be restored:"
             f" {report.failed[0].reason}",
             hint="the others are in place; run it again for those that failed",
             report=msgspec.to_builtins(report, enc_hook=str),

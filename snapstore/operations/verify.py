@@ -23,6 +23,7 @@ from snapstore.errors import (
 from snapstore.model.listing import ListedSnapshot
 from snapstore.model.report import Advanced, StoreFinished, StoreStarted
 from snapstore.model.snapshot import Manifest
+from snapstore.model.units import count as spelled
 from snapstore.operations.fetch import ARCHIVE_CLASSES, BlobToFetch, fetch_all, read_or_explain
 from snapstore.operations.rate_limit import Pace, RateLimit
 from snapstore.operations.restore_names import check_names
@@ -253,7 +254,9 @@ def _open(
             listener(StoreFinished(store=store, outcome=error.message, ok=False))
             kind: DamageKind = "corrupt" if isinstance(error, IntegrityError) else "unopenable"
             return [_of_snapshot(kind, listed, error.message)], 0
-    listener(StoreFinished(store=store, outcome=f"{count} entries read", ok=True))
+    listener(
+        StoreFinished(store=store, outcome=f"{spelled(count, 'entry', 'entries')} read", ok=True)
+    )
     return [], count
 
 

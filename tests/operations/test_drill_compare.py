@@ -121,7 +121,7 @@ def test_pairs_whose_records_the_log_has_dropped_are_not_missed(copies: Copies) 
     ]
     assert found.different_keys == 3
     assert found.not_compared == (
-        "1 pairs of which the changelog has no record any more: its start is gone",
+        "1 pair of which the changelog has no record any more: its start is gone",
     )
 
 
@@ -159,4 +159,4 @@ def test_entries_from_before_an_upgrade_of_the_format_are_not_compared(copies: C
     assert [(each.key, each.kind) for each in found.differences] == [
         (b"more".hex(), "only_rebuilt")
     ]
-    assert found.not_compared == ("1 pairs from before the store's format was upgraded",)
+    assert found.not_compared == ("1 pair from before the store's format was upgraded",)

@@ -364,7 +364,7 @@ def test_what_seems_to_have_lost_its_entry_is_kept_for_a_repair(lab: PruneLab) -
         lab.later()
         report = lab.prune()
         assert report.lost == (listed.id,)
-    assert any("snapstore repair brings them back" in note for note in lab.notes)
+    assert any("snapstore repair brings back" in note for note in lab.notes)
     assert lab.names() == {"a"}
     assert lab.objects(keys.MANIFESTS)
 

@@ -15,6 +15,7 @@ from snapstore.layouts.kafka_streams.refusals import (
 from snapstore.model.identity import ChangelogPartition, StoreId
 from snapstore.model.offsets import store_offset
 from snapstore.model.store import ChangelogPosition
+from snapstore.model.units import count
 from snapstore.ports import StoreView
 
 Families = Mapping[str, FamilyContent]
@@ -153,6 +154,6 @@ def _least(store: StoreId, topic: str, families: Families) -> dict[ChangelogPart
 def _silent(databases: tuple[str, ...], total: int) -> str:
     shown = ", ".join(databases[:3]) + (", ..." if len(databases) > 3 else "")
     return (
-        f"{len(databases)} of {total} databases note none ({shown}); either nothing has been "
-        "flushed there since it was opened, or the application is exactly-once"
+        f"{len(databases)} of {count(total, 'database')} without one ({shown}); either nothing has"
+        " been flushed there since it was opened, or the application is exactly-once"
     )
