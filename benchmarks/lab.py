@@ -28,7 +28,7 @@ class Sizes(msgspec.Struct, frozen=True, kw_only=True):
     local_bytes: int = 2 << 30
     simulated_bytes: int = 100 << 30
     live_files: int = 10_000
-    lost_disk_records: int = 8_000_000
+    lost_disk_records: int = 8_700_000
     replay_records: int = 1_000_000
 
 
