@@ -1,11 +1,13 @@
 """How stores are shown that were found on disk."""
 
+import re
+from collections import Counter
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from snapstore.cli.sentences import complaints, told
 from snapstore.cli.text import Column, count, offset, table
-from snapstore.errors import PartialFailureError, SnapstoreError
+from snapstore.errors import PartialFailureError, RefusedError, SnapstoreError
 from snapstore.model.identity import StoreId
 from snapstore.model.units import format_size
 from snapstore.model.unread import Unread
@@ -14,6 +16,9 @@ if TYPE_CHECKING:
     from snapstore.operations.discover import DiscoveredStore
 
 UNSEEN = "could not look"
+
+_NAMES = re.compile(r" ?\([^()]*\)")
+_NUMBERS = re.compile(r"\d+ of [\d,]+ databases?")
 
 
 def error_document(error: SnapstoreError) -> dict[str, Any]:
@@ -132,6 +137,31 @@ def missed_error(missed: Mapping[StoreId, SnapstoreError], count_of_all: int) ->
         hint="the list says of each why; the others are right",
         failed=[str(store) for store in missed],
     )
+
+
+def nothing_taken(failed: Sequence[tuple[StoreId, SnapstoreError]]) -> SnapstoreError:
+    """Return one error for stores of which none could be taken, with every reason that there is.
+
+    It is of the kind of the first.
+    """
+    first = failed[0][1]
+    if len(failed) == 1:
+        return first
+    reasons = Counter(_without_names(store, error) for store, error in failed)
+    why = "; ".join(f"{count(times, 'store')}: {words}" for words, times in reasons.items())
+    refused = all(isinstance(error, RefusedError) for _, error in failed)
+    hints = {error.hint for _, error in failed}
+    return type(first)(
+        f"{'refused' if refused else 'no snapshot could be taken'}: {why}",
+        hint=first.hint if len(hints) == 1 else "the report says of each store what can be done",
+        failed=[str(store) for store, _ in failed],
+    )
+
+
+def _without_names(store: StoreId, error: SnapstoreError) -> str:
+    """Return a reason as it may hold for other stores, too."""
+    words = error.message.replace(str(store), "each")
+    return _NUMBERS.sub("databases", _NAMES.sub("", words))
 
 
 def _state(store: "DiscoveredStore") -> str:

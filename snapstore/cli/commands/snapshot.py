@@ -25,6 +25,7 @@ from snapstore.cli.stores import (
     discovered_table,
     error_document,
     missed_error,
+    nothing_taken,
     reason,
     unread_document,
 )
@@ -260,14 +261,14 @@ def _row(outcome: StoreOutcome) -> tuple[str, ...]:
 
 
 def _failure(report: SnapshotReport) -> SnapstoreError:
-    """Return the error of a run: that of its first store where nothing at all was done."""
-    errors = [outcome.error for outcome in report.outcomes if outcome.error is not None]
-    if len(errors) == len(report.outcomes):
-        return errors[0]
-    reasons = Counter(reason(error) for error in errors)
+    """Return the error of a run: of the kind of its first store where nothing at all was done."""
+    failed = [(each.store, each.error) for each in report.outcomes if each.error is not None]
+    if len(failed) == len(report.outcomes):
+        return nothing_taken(failed)
+    reasons = Counter(reason(error) for _, error in failed)
     why = ", ".join(f"{times} {words}" for words, times in reasons.most_common())
     return PartialFailureError(
-        f"no snapshot of {len(errors)} of {count(len(report.outcomes), 'store')}: {why}",
+        f"no snapshot of {len(failed)} of {count(len(report.outcomes), 'store')}: {why}",
         hint="the report says of each what can be done; the others are saved",
-        failed=[str(outcome.store) for outcome in report.failed],
+        failed=[str(store) for store, _ in failed],
     )
