@@ -62,7 +62,8 @@ def settings_of(config: Config, env: Mapping[str, str]) -> str:
         if name.startswith(_ENVIRONMENT) or name.lower().endswith("_proxy") or name == "HOME"
     }
     files = [_state_of(env.get(name) or usual) for name, usual in _AWS_FILES.items()]
-    told = (__version__, config.sections, chosen, files)
+    sections = (config.repository, config.state, config.backends, config.stores)
+    told = (__version__, sections, chosen, files)
     return hashlib.sha256(msgspec.msgpack.encode(told)).hexdigest()
 
 

@@ -243,6 +243,12 @@ def test_under_other_settings_the_repository_is_asked(host: Host, key: str, valu
     assert host.answer() is None
 
 
+def test_settings_that_an_answer_does_not_hang_on_may_change(host: Host) -> None:
+    host.settings["transfer.parallel"] = 2
+    host.settings["snapshot.confirm_after"] = TEN_MINUTES * 2
+    assert host.answer() is not None
+
+
 @pytest.mark.parametrize(
     ("name", "value"),
     [("AWS_ENDPOINT_URL", "http://127.0.0.1:9"), ("AWS_PROFILE", "p"), ("https_proxy", "p")],
