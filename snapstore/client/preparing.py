@@ -135,13 +135,16 @@ def prepare(
         with open_repository(config=settings, clock=clock, registry=plugins) as repository:
             saved = newest_of(repository.repository.catalog, name)
 
-            def restore(task: str, store: str | None) -> RestoreReport:
+            def restore(
+                task: str, store: str | None, set_aside: Mapping[str, str]
+            ) -> RestoreReport:
                 return repository.restore(
                     target=place,
                     application=name,
                     task=task,
                     store=store,
                     replace=True,
+                    set_aside=set_aside,
                     allow_unchecked_changelog=allow_unchecked_changelog,
                     listener=listener,
                 )
@@ -181,7 +184,8 @@ def _only_application(looking: FsckPorts, place: Path) -> str:
 
 
 def _without_repository(looking: FsckPorts) -> PreparePorts:
-    def restore(task: str, store: str | None) -> RestoreReport:
+    def restore(task: str, store: str | None, set_aside: Mapping[str, str]) -> RestoreReport:
+        del set_aside
         raise SnapshotNotFoundError(f"no repository is configured to restore {task}/{store} from")
 
     return PreparePorts(fsck=looking, saved={}, instance_of=dict, restore=restore)

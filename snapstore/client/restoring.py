@@ -53,6 +53,7 @@ class RestoreVerbs(ProofVerbs):
         allow_missed_tombstones: bool = False,
         missing_ok: bool = False,
         skip_unrestorable: bool = False,
+        set_aside: Mapping[str, str] | None = None,
         replay: ReplayGoal | None = None,
         listener: Listener = _nobody,
         dry_run: Literal[False] = False,
@@ -73,6 +74,7 @@ class RestoreVerbs(ProofVerbs):
         allow_missed_tombstones: bool = False,
         missing_ok: bool = False,
         skip_unrestorable: bool = False,
+        set_aside: Mapping[str, str] | None = None,
         replay: ReplayGoal | None = None,
         listener: Listener = _nobody,
         dry_run: Literal[True],
@@ -92,6 +94,7 @@ class RestoreVerbs(ProofVerbs):
         allow_missed_tombstones: bool = False,
         missing_ok: bool = False,
         skip_unrestorable: bool = False,
+        set_aside: Mapping[str, str] | None = None,
         replay: ReplayGoal | None = None,
         listener: Listener = _nobody,
         dry_run: bool = False,
@@ -101,9 +104,11 @@ class RestoreVerbs(ProofVerbs):
         With ``missing_ok`` an empty report tells that there is no snapshot; that the repository
         could not be read is an error all the same. With Kafka configured, a snapshot is used only
         if its fence still holds; with ``replay`` the records after it are applied, before anything
-        is put into place. With ``dry_run`` the plan is returned. Raises
-        SnapshotNotFoundError, PartialFailureError with the fact ``report``, and what
-        ``operations.restore`` names.
+        is put into place. One store without a usable snapshot refuses all, unless
+        ``skip_unrestorable`` leaves such out: the report names them. ``set_aside`` gives reasons by
+        names of stores: what is there of those goes to quarantine rather than away. With
+        ``dry_run`` the plan is returned. Raises SnapshotNotFoundError, PartialFailureError with the
+        fact ``report``, and what ``operations.restore`` names.
         """
         place = state_dir(self.config, target)
         requests = self._requests(refs, application, task, store, missing_ok=missing_ok)
@@ -124,6 +129,7 @@ class RestoreVerbs(ProofVerbs):
             permissions=permissions(self.config.restore),
             application_replays=replay is None or not replay.is_end,
             skip_unrestorable=skip_unrestorable,
+            set_aside=dict(set_aside or {}),
             parallel=self.config.transfer.parallel,
             limit_bytes_per_second=self.config.transfer.limit_rate,
         )

@@ -175,7 +175,7 @@ def _take_over(task_dir: Path, staged: Path, gone: Sequence[str], writer: FileWr
     for name, status in walk_files(task_dir):
         if any(lies_in(name, path) for path in gone):
             continue
-        if name.endswith(IMMUTABLE_SUFFIXES):
+        if name.endswith(IMMUTABLE_SUFFIXES) or not stat.S_ISREG(status.st_mode):
             writer.link(task_dir / name, staged / name, status.st_mode)
         else:
             writer.copy(task_dir / name, staged / name, status.st_mode)

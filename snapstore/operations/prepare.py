@@ -17,8 +17,12 @@ from snapstore.operations.mend_plan import MendPlan, plan_mend
 from snapstore.operations.prepare_plan import Decision, Share, choose_tasks, decide
 from snapstore.operations.restore_report import RestoreReport
 
-Restore = Callable[[str, str | None], RestoreReport]
-"""Restores one store of a task, or with None the whole task, over what is there."""
+Restore = Callable[[str, str | None, Mapping[str, str]], RestoreReport]
+"""Restores one store of a task, or with None the whole task, over what is there.
+
+The last are reasons by names of stores: what is there of those is set aside, never removed. Nobody
+has said that it may go, and it may hold rows that the changelog has no more.
+"""
 
 Outcome = Literal["as_it_is", "mended", "restored", "rebuilds", "left"]
 
@@ -191,7 +195,7 @@ def _restore_task(
 ) -> list[RestoreReport]:
     """Restore a whole task; if that cannot be, each store of it that can, unless exactly-once."""
     try:
-        return [ports.restore(task, None)]
+        return [ports.restore(task, None, {})]
     except _NOT_USABLE as error:
         notes.append(f"task {task} was not restored: {error.message}")
     if options.fsck.guarantee.startswith("exactly_once"):
@@ -199,7 +203,7 @@ def _restore_task(
     stores = sorted(store.store for store in ports.saved if store.task == task)
     if len(stores) < 2:
         return []
-    return [each for store in stores for each in _restore_store(task, store, ports, notes)]
+    return [each for store in stores for each in _restore_store(task, store, {}, ports, notes)]
 
 
 def _restore_decided(
@@ -213,22 +217,23 @@ def _restore_decided(
             for decision in decisions
             if decision.store.task == task and decision.choice == "restore"
         ]
+        reasons = {decision.store.store: decision.reason for decision in chosen}
         if any(decision.whole_task for decision in chosen):
             try:
-                reports.append(ports.restore(task, None))
+                reports.append(ports.restore(task, None, reasons))
             except _NOT_USABLE as error:
                 notes.append(f"task {task} was not restored: {error.message}")
             continue
         for decision in chosen:
-            reports += _restore_store(task, decision.store.store, ports, notes)
+            reports += _restore_store(task, decision.store.store, reasons, ports, notes)
     return reports
 
 
 def _restore_store(
-    task: str, store: str, ports: PreparePorts, notes: list[str]
+    task: str, store: str, reasons: Mapping[str, str], ports: PreparePorts, notes: list[str]
 ) -> list[RestoreReport]:
     try:
-        return [ports.restore(task, store)]
+        return [ports.restore(task, store, reasons)]
     except _NOT_USABLE as error:
         notes.append(f"{task}/{store} was not restored: {error.message}")
         return []

@@ -2,6 +2,7 @@
 
 import os
 import shutil
+import stat
 from collections.abc import Sequence
 from datetime import UTC, datetime
 from pathlib import Path
@@ -38,9 +39,11 @@ def keep_in_quarantine(
         writer.make_folder(part / task_dir.name / name)
     for name in found:
         source, target = task_dir / name, part / task_dir.name / name
-        mode = source.stat().st_mode
+        with os_errors(source, "read"):
+            mode = source.lstat().st_mode
         writer.make_folder(target.parent)
-        if name.endswith(IMMUTABLE_SUFFIXES):
+        # A pipe or a socket has no bytes to copy.
+        if name.endswith(IMMUTABLE_SUFFIXES) or not stat.S_ISREG(mode):
             writer.link(source, target, mode)
         else:
             writer.copy(source, target, mode)
@@ -95,8 +98,8 @@ Why:
 
 {why}
 
-The application fills such a store from its changelog by itself. Once it has, and nothing is
-missed, this folder can be deleted.
+The application fills such a store from its changelog by itself, or it was restored from a snapshot.
+Once nothing is missed, this folder can be deleted; nothing else ever does that.
 
 To bring everything back as it was, with the application stopped: move what the application has
 made since out of {task_dir}, then
@@ -104,5 +107,5 @@ made since out of {task_dir}, then
   cp -a {folder / task_dir.name}/. {task_dir}/
 
 What was wrong is wrong again then. An offset that stood for such a store in .checkpoint was removed
-from there; without it the store is replayed over its files.
+or replaced there; without it the store is replayed over its files.
 """

@@ -19,6 +19,7 @@ from snapstore.errors import (
 )
 from snapstore.model.report import Noted, StoreFinished, StoreStarted
 from snapstore.model.units import count
+from snapstore.operations.quarantine import keep_in_quarantine
 from snapstore.operations.rate_limit import RateLimit
 from snapstore.operations.replay import ReplayedPartition
 from snapstore.operations.restore_choice import Request
@@ -201,6 +202,7 @@ class _Run:
             replayed = self._ports.replay.run(plan, writer)
             settle(staging_folder(task.task_dir), writer)
         self._require_time(plan)
+        self._set_aside(task, writer)
         kept = swap_in(
             task.task_dir,
             writer=writer,
@@ -215,6 +217,19 @@ class _Run:
             positions = {each.store.store: each.positions for each in descriptions}
             self._ports.remember(task.task_dir, positions)
         return _Done(plan=plan, kept=kept, replayed=replayed)
+
+    def _set_aside(self, task: Task, writer: FileWriter) -> None:
+        """Keep what is about to be replaced, where that was asked for: it may hold rows that the
+        changelog has no more."""
+        paths, reasons = self._planner.set_aside(task)
+        if not paths:
+            return
+        place = keep_in_quarantine(task.task_dir, paths, reasons, self._ports.clock(), writer)
+        self._ports.reached("set aside")
+        if place is not None:
+            self._ports.listener(
+                Noted(message=f"what {task.task_dir} held of restored stores is in {place}")
+            )
 
     def _staged(self, task: Task, plan: TaskPlan, writer: FileWriter) -> TaskPlan:
         """Make the staged directory complete, and return the plan that did it in the end."""

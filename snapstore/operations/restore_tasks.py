@@ -1,5 +1,6 @@
 """Choose the snapshots for each task directory, and plan what becomes of it."""
 
+import os
 from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
@@ -68,6 +69,7 @@ class Planner:
         )
         self._known: dict[str, Mapping[str, set[str]]] = {}
         self.unrestorable: dict[StoreId, SnapstoreError] = {}
+        self._there: dict[Path, list[PresentStore]] = {}
         check_target(self.target)
 
     def choose(self, requests: Sequence[Request]) -> list[Task]:
@@ -165,6 +167,25 @@ class Planner:
             target=self.target, tasks=tuple(plans), notes=tuple(notes), left_out=left_out
         )
 
+    def set_aside(self, task: Task) -> tuple[tuple[str, ...], tuple[str, ...]]:
+        """Return the paths of a planned task that go to quarantine, and the reasons."""
+        paths: dict[str, None] = {}
+        reasons = []
+        for wanted in task.wanted:
+            description = wanted.snapshot.description
+            reason = self._options.set_aside.get(description.store.store)
+            if reason is None:
+                continue
+            reasons.append(f"{description.store}: {reason}")
+            found = [
+                each for each in self._there[task.task_dir] if each.store == description.store.store
+            ]
+            places = [name for each in found for name in (each.root, *each.side_files)]
+            for name in (*places, description.root):
+                if os.path.lexists(task.task_dir / name):
+                    paths[name] = None
+        return tuple(paths), tuple(reasons)
+
     def _require_plugins(self, description: Description) -> None:
         name = self._ports.layout.name
         if description.layout != name:
@@ -205,12 +226,13 @@ class Planner:
             for each in found
             if each.task_dir.resolve() == task.task_dir
         ]
+        self._there[task.task_dir] = there
         files = [entry for wanted in task.wanted for entry in wanted.manifest.files]
         return plan_task(
             look_at_task(task.task_dir, files, there),
             task.wanted,
             replace=self._options.replace,
-            keep_replaced=self._options.keep_replaced,
+            keep_replaced=self._options.keep_replaced or bool(self._options.set_aside),
         )
 
     def _notes_on(self, task: Task, plan: TaskPlan) -> list[str]:

@@ -3,6 +3,7 @@
 import errno
 import os
 import shutil
+import stat
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
@@ -158,6 +159,10 @@ def sync_folder(folder: Path) -> None:
 
 
 def _sync(path: Path) -> None:
+    mode = path.lstat().st_mode
+    if not (stat.S_ISREG(mode) or stat.S_ISDIR(mode)):
+        # A pipe or a socket: its name is all there is of it.
+        return
     fd = os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_NOFOLLOW | os.O_CLOEXEC)
     try:
         os.fsync(fd)

@@ -1,6 +1,8 @@
 """Before a start: what would lose rows is mended, what would be rebuilt is restored."""
 
+import os
 import shutil
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
@@ -128,12 +130,49 @@ def test_without_a_usable_snapshot_a_broken_store_is_set_aside(
     assert not (state_dir / APPLICATION / "0_1" / "rocksdb" / "counts").exists()
 
 
+def test_what_a_restore_replaces_unasked_is_kept_in_quarantine(
+    state_dir: Path, config: Config
+) -> None:
+    save(config, state_dir)
+    break_store(state_dir)
+    folder = state_dir / APPLICATION / "0_1" / "rocksdb" / "counts"
+    before = {path.name: path.read_bytes() for path in folder.iterdir()}
+    assert outcomes(prepare(state_dir, config))["0_1/counts"] == "restored"
+    (kept,) = (state_dir / APPLICATION / ".snapstore" / "quarantine").glob("*-0_1")
+    there = kept / "0_1" / "rocksdb" / "counts"
+    assert {path.name: path.read_bytes() for path in there.iterdir()} == before
+    note = (kept / "README.txt").read_text()
+    assert f"{APPLICATION}/0_1/counts: " in note
+    assert "cp -a" in note
+    assert fsck(state_dir, ports(), FsckOptions(tasks=("0_1",))).worst == "clean"
+
+
+def test_a_restore_of_what_is_not_there_leaves_no_quarantine(
+    state_dir: Path, config: Config
+) -> None:
+    save(config, state_dir)
+    shutil.rmtree(state_dir / APPLICATION / "0_1")
+    prepare(state_dir, config, tasks=("0_1",))
+    assert [*(state_dir / APPLICATION).glob(".snapstore/quarantine/*-0_1")] == []
+
+
+def test_a_pipe_in_the_place_of_a_file_is_set_aside(state_dir: Path) -> None:
+    task = state_dir / APPLICATION / "0_1"
+    pipe = task / ".checkpoint"
+    os.mkfifo(pipe)
+    report = prepare(state_dir)
+    assert "mended" in outcomes(report).values()
+    assert not pipe.exists()
+    (kept,) = (state_dir / APPLICATION / ".snapstore" / "quarantine").glob("*-0_1")
+    assert (kept / "0_1" / ".checkpoint").is_fifo()
+
+
 def test_a_storage_that_cannot_be_read_is_no_answer(state_dir: Path, config: Config) -> None:
     save(config, state_dir)
     break_store(state_dir)
     before = tree(state_dir)
 
-    def restore(task: str, store: str | None) -> RestoreReport:
+    def restore(task: str, store: str | None, set_aside: Mapping[str, str]) -> RestoreReport:
         raise StorageError(f"no answer for {task}/{store}")
 
     with client.open(config=config) as repository:
