@@ -52,10 +52,16 @@ def ever_compacted(fence: Fence | None, state: PartitionState) -> bool:
 def replay_deadline(
     position: ChangelogPosition, fence: Fence | None, state: PartitionState, margin: timedelta
 ) -> datetime | None:
-    """Return when the first deletion after the snapshot may go; None where T0 is not known."""
+    """Return when the first deletion after the snapshot may go; None where T0 is not known.
+
+    It is not, either, where the clock of this host is before the time of the snapshot by more than
+    the margin: then it does not tell how much time has passed.
+    """
     if state.high_watermark <= position.resume_offset:
         return retained_until(state.observed_at, state.delete_retention_ms, margin)
     if fence is None or fence.behind_since is None or fence.delete_retention_ms is None:
+        return None
+    if fence.observed_at is not None and state.observed_at + margin < fence.observed_at:
         return None
     t0 = min(fence.behind_since, state.observed_at)
     return retained_until(t0, min(fence.delete_retention_ms, state.delete_retention_ms), margin)

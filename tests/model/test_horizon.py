@@ -79,10 +79,25 @@ HORIZON: dict[str, tuple[datetime | None, bool, dict[str, Any]]] = {
         True,
         {"taken": None, "overrides": Overrides(allow_unchecked_changelog=True)},
     ),
-    "a clock that went back since counts from now": (
-        CAPTURED - timedelta(hours=9) + timedelta(days=1) - MARGIN,
-        False,
+    "a clock that is hours before the snapshot does not tell how much time has passed": (
+        None,
+        True,
         {"seen": {"observed_at": CAPTURED - timedelta(hours=9)}},
+    ),
+    "nor does one that is years before it": (
+        None,
+        True,
+        {"seen": {"observed_at": CAPTURED - timedelta(days=3000)}},
+    ),
+    "one that is years ahead finds the horizon passed": (
+        DEADLINE,
+        True,
+        {"seen": {"observed_at": CAPTURED + timedelta(days=3000)}},
+    ),
+    "two clocks may differ by the margin": (
+        DEADLINE,
+        False,
+        {"seen": {"observed_at": CAPTURED - MARGIN / 2}},
     ),
 }
 
