@@ -33,6 +33,8 @@ def create(
     plugins = registry or Registry()
     storage = configured_storage(settings, plugins)
     try:
+        # Another repository may have been there.
+        last_runs(settings).forget("", storage.url)
         repository = Repository.create(
             storage,
             created_at=clock(),
@@ -41,8 +43,6 @@ def create(
     except BaseException:
         storage.close()
         raise
-    # Another repository may have been there.
-    last_runs(settings).forget(repository.marker.id, storage.url)
     return Snapstore(settings, repository, registry=plugins, clock=clock)
 
 
