@@ -20,16 +20,16 @@ _OTHER = re.compile(r"CURRENT|LOCK|IDENTITY|MANIFEST-[0-9]+|LOG(\.old\.[0-9]+)?|
 
 
 def is_table(name: str) -> bool:
-    return _TABLE.fullmatch(name) is not None
+    return name.endswith(".sst") and _TABLE.fullmatch(name) is not None
 
 
 def is_log(name: str) -> bool:
     """Whether it is a write-ahead log (not RocksDB's own messages, which are in LOG)."""
-    return _LOG.fullmatch(name) is not None
+    return name.endswith(".log") and _LOG.fullmatch(name) is not None
 
 
 def is_blob(name: str) -> bool:
-    return _BLOB.fullmatch(name) is not None
+    return name.endswith(".blob") and _BLOB.fullmatch(name) is not None
 
 
 def is_options(name: str) -> bool:
