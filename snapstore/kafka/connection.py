@@ -38,8 +38,7 @@ _DEFAULTS_FOR_CONSUMERS: Mapping[str, object] = {
     "fetch.queue.backoff.ms": 2,
     "fetch.wait.max.ms": 50,
     "group.id": "snapstore",
-    "max.partition.fetch.bytes": 256 << 10,
-    "queued.min.messages": 20_000,
+    "queued.min.messages": 10_000,
 }
 
 _GONE = {

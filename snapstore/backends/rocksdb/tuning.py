@@ -21,12 +21,14 @@ OFFSETS = "offsets"
 _BLOCK_BYTES = 4096
 _FORMAT_VERSION = 6
 _BLOOM_BITS = 10
-_MEMTABLE_BYTES = 10 << 20
+_MEMTABLE_BYTES = 8 << 20
 _CACHE_BYTES = 8 << 20
 _CACHE_BYTES_LOOKED_UP = 32 << 20
 _OFFSETS_MEMTABLE_BYTES = 1 << 20
 _MEMTABLES = 3
 _BACKGROUND_JOBS = 2
+_READAHEAD_BYTES = 512 << 10
+"""Of each table that is compacted; without it 2 MiB."""
 
 
 def database_options(*, looked_up: bool) -> Options:
@@ -40,6 +42,7 @@ def database_options(*, looked_up: bool) -> Options:
     options.set_atomic_flush(True)
     options.set_allow_concurrent_memtable_write(looked_up)
     options.set_max_background_jobs(_BACKGROUND_JOBS)
+    options.set_compaction_readahead_size(_READAHEAD_BYTES)
     options.set_keep_log_file_num(1)
     return options
 
