@@ -1,5 +1,6 @@
 """What is written into a store is what a reader, another driver and the next run find."""
 
+import random
 from pathlib import Path
 
 import pytest
@@ -56,6 +57,33 @@ def test_what_is_written_is_read_at_once_and_durable_at_the_end(tmp_path: Path) 
         assert {name: view.entries(DATABASE, name) for name in view.families(DATABASE)} == expected
     litter = {"LOCK", "LOG", "rocksdict-config.json"}
     assert not litter & {path.name for path in (task_dir / DATABASE).iterdir()}
+
+
+def test_of_a_key_that_is_written_again_and_again_the_last_value_stays(tmp_path: Path) -> None:
+    draw = random.Random(7)
+    expected: dict[bytes, bytes] = {}
+    with RocksDBBackend().open_writer(tmp_path, DATABASE) as writer:
+        writer.create(DATABASE, ())
+        for _ in range(120):
+            emptied = [b"%d/" % draw.randrange(9)] if draw.random() < 0.2 else []
+            pairs = [
+                (b"%d/%d" % (draw.randrange(9), draw.randrange(40)), draw.randbytes(600))
+                for _ in range(500)
+            ]
+            changes = [(key, value if draw.random() < 0.8 else None) for key, value in pairs]
+            writer.write(DATABASE, {"default": changes}, emptied={"default": emptied})
+            for prefix in emptied:
+                gone = [key for key in expected if key.startswith(prefix)]
+                for key in gone:
+                    del expected[key]
+            for key, value in changes:
+                if value is None:
+                    expected.pop(key, None)
+                else:
+                    expected[key] = value
+    tables = [path for path in (tmp_path / DATABASE).iterdir() if path.suffix == ".sst"]
+    assert tables
+    assert written(tmp_path)["default"] == expected
 
 
 def test_keys_with_a_prefix_go_before_others_are_written(tmp_path: Path) -> None:
