@@ -105,7 +105,7 @@ class FileIdentity(msgspec.Struct, frozen=True):
 class WatchedSource(ByteSource, Protocol):
     """A file that somebody else could write to, which nobody is expected to do."""
 
-    def identity(self) -> FileIdentity:
+    def identity_now(self) -> FileIdentity:
         """Say what the file system says of the file now."""
         ...
 

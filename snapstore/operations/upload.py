@@ -157,7 +157,7 @@ class Uploader:
         if file.identity is None:
             return
         if isinstance(file.source, WatchedSource):
-            found, was = file.source.identity(), file.identity
+            found, was = file.source.identity_now(), file.identity
             if (found.size, found.mtime_ns) != (was.size, was.mtime_ns):
                 raise StoreChangedError(
                     f"{file.name} was written to while it was read",

@@ -128,7 +128,7 @@ class PinnedSource:
                 f"{self._pin.name} cannot be read: {error.strerror}", file=self._pin.name
             ) from error
 
-    def identity(self) -> FileIdentity:
+    def identity_now(self) -> FileIdentity:
         return identity(self._pin.status())
 
 
