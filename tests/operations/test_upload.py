@@ -117,7 +117,7 @@ class Restless(Watched):
             self.now = msgspec.structs.replace(OLD, mtime_ns=OLD.mtime_ns + 1)
         return super().pread(length, position)
 
-    def identity(self) -> FileIdentity:
+    def identity_now(self) -> FileIdentity:
         return self.now
 
 
