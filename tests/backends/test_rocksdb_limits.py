@@ -30,7 +30,9 @@ with RocksDBBackend().capture(locate(Path(sys.argv[1]), "counts")) as capture:
     tables = [file for file in capture.files if file.name.endswith(".sst")]
     read = sum(len(file.source.pread(file.size, 0)) == file.size for file in tables)
 after = len(list(Path("/proc/self/fd").iterdir()))
-peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+# Not ru_maxrss, which counts that of the process which started this one.
+(line,) = [one for one in Path("/proc/self/status").read_text().splitlines() if "VmHWM" in one]
+peak = int(line.split()[1])
 print(pinned, pairs, len(tables), read, after - before, peak)
 """
 

@@ -131,9 +131,19 @@ def test_a_program_that_ignores_the_end_of_its_children_is_told_all_the_same(loc
 
 
 def test_asking_leaves_no_child_behind(lock: Path) -> None:
-    held_locks([lock])
-    with pytest.raises(ChildProcessError):
-        os.waitpid(-1, os.WNOHANG)
+    with subprocess.Popen(["sleep", "60"]) as other:
+        before = _children()
+        held_locks([lock])
+        after = _children()
+        other.kill()
+    assert str(other.pid) in before
+    assert after == before
+
+
+def _children() -> set[str]:
+    """Those of this process, whatever they are and whether they have ended or not."""
+    lists = Path("/proc/self/task").glob("*/children")
+    return {child for each in lists for child in each.read_text().split()}
 
 
 def test_a_lock_in_the_place_of_a_pipe_is_not_waited_for(tmp_path: Path) -> None:
