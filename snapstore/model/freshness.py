@@ -54,9 +54,9 @@ class PassedOver(msgspec.Struct, frozen=True, kw_only=True):
 class PartitionFreshness(msgspec.Struct, frozen=True, kw_only=True):
     """One changelog partition of the snapshot in question.
 
-    ``lag_records`` counts offsets, so no fewer than records. ``lag_bytes`` is None: the brokers do
-    not tell how many bytes a range of offsets has. ``limit`` is what ends the use of the snapshot;
-    None where nothing does. None of the rest where the changelog was not looked at.
+    ``lag_records`` counts offsets, so no fewer than records. ``lag_bytes`` is an estimate of the
+    keys, values and headers that they hold. ``limit`` is what ends the use of the snapshot; None
+    where nothing does. None of the rest where the changelog was not looked at.
     """
 
     changelog: ChangelogPartition
@@ -87,6 +87,7 @@ class StoreFreshness(msgspec.Struct, frozen=True, kw_only=True):
     size_bytes: int | None = None
     partitions: tuple[PartitionFreshness, ...] = ()
     lag_records: int | None = None
+    lag_bytes: int | None = None
     restore_seconds: float | None = None
     reason: str | None = None
     code: str | None = None

@@ -167,9 +167,10 @@ class _Survey:
         if standing == "usable" and passed:
             standing = "older"
         partitions = _partitions(found)
-        lag = None
+        lag = lag_bytes = None
         if found.standing == "usable":
             lag = sum(each.lag_records or 0 for each in partitions)
+            lag_bytes = sum(each.lag_bytes or 0 for each in partitions)
         seconds = restore_seconds(found.snapshot.size_bytes, lag, self._options.rates)
         limits = [(each.limit, each.state) for each in found.seen if each.limit is not None]
         advice += advise(limits, now=self._clock(), interval=interval, restore_seconds=seconds)
@@ -183,6 +184,7 @@ class _Survey:
             size_bytes=found.snapshot.size_bytes,
             partitions=partitions,
             lag_records=lag,
+            lag_bytes=lag_bytes,
             restore_seconds=seconds,
             reason=_reason(found),
             code=None if found.problem is None else found.problem.code,
@@ -290,6 +292,7 @@ def _partitions(found: _Found) -> tuple[PartitionFreshness, ...]:
                 log_start=each.state.log_start,
                 log_end=each.state.log_end,
                 lag_records=each.plan.offsets,
+                lag_bytes=each.lag_bytes,
                 limit=each.limit,
             )
             for each in found.seen

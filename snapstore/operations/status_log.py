@@ -13,7 +13,7 @@ from snapstore.errors import (
     RefusedError,
     TombstoneHorizonError,
 )
-from snapstore.model.changelog import PartitionState
+from snapstore.model.changelog import ChangelogRecord, PartitionState
 from snapstore.model.identity import ChangelogPartition
 from snapstore.model.lifetime import (
     Limit,
@@ -27,11 +27,17 @@ from snapstore.model.snapshot import Position, Snapshot
 from snapstore.operations.fence import check_seen
 from snapstore.ports import Changelog, Clock
 
+_SAMPLED_OFFSETS = 500
+
 
 class SeenPosition(msgspec.Struct, frozen=True, kw_only=True):
-    """One position of a snapshot that can be used, and what its changelog shows."""
+    """One position of a snapshot that can be used, and what its changelog shows.
+
+    ``lag_bytes`` are the keys, values and headers after it, estimated from the first of them.
+    """
 
     applied_offset: int
+    lag_bytes: int
     plan: ResumePlan
     state: PartitionState
     limit: Limit | None
@@ -81,12 +87,14 @@ class SeenLogs:
             state = self._state(changelog)
             plan = self._plan(each, state)
             require_deadline(plan)
+            lag_bytes = self._lag_bytes(plan)
         except RefusedError as error:
             advice = () if state is None else _advice(error, each, state, interval)
             raise NotUsableError(error, advice) from error
         first_ms = None if retention(state) is None else self._first_timestamp_ms(each, plan)
         return SeenPosition(
             applied_offset=each.position.applied_offset,
+            lag_bytes=lag_bytes,
             plan=plan,
             state=state,
             limit=limit_of(plan, state, first_ms),
@@ -110,6 +118,17 @@ class SeenLogs:
         with self._turn:
             return self._states.setdefault(changelog, state)
 
+    def _lag_bytes(self, plan: ResumePlan) -> int:
+        """Read a few records; the brokers do not tell how many bytes a range of offsets has."""
+        stop = min(plan.stop, plan.start + _SAMPLED_OFFSETS)
+        if stop <= plan.start:
+            return 0
+        with self._changelog.read(
+            plan.changelog, plan.start, stop, leader_epoch=plan.leader_epoch
+        ) as tail:
+            sampled = sum(_size(record) for batch in tail for record in batch)
+        return sampled * plan.offsets // (stop - plan.start)
+
     def _first_timestamp_ms(self, each: Position, plan: ResumePlan) -> int | None:
         """Return the time of the first record after the snapshot, or of the last one before it."""
         if plan.offsets:
@@ -118,6 +137,11 @@ class SeenLogs:
                 return found.timestamp_ms
         applied = None if each.fence is None else each.fence.applied
         return None if applied is None else applied.timestamp_ms
+
+
+def _size(record: ChangelogRecord) -> int:
+    headers = sum(len(name) + len(value or b"") for name, value in record.headers)
+    return len(record.key or b"") + len(record.value or b"") + headers
 
 
 def _advice(

@@ -80,9 +80,25 @@ def test_lag_restore_time_and_horizon_of_the_newest_snapshot(
     assert (found.lag_records, found.restore_seconds) == (20, 5.0)
     assert found.usable_until == T + DAY - MARGIN
     (each,) = found.partitions
-    assert (each.log_start, each.log_end, each.lag_bytes) == (0, 30, None)
+    written = sum(len(one.key) + len(one.value or b"") for one in numbered(20))
+    assert (each.log_start, each.log_end, each.lag_bytes) == (0, 30, written)
+    assert found.lag_bytes == written
     assert each.limit is not None
     assert each.limit.cause == "delete.retention.ms"
+
+
+def test_the_bytes_of_a_long_tail_are_estimated_from_its_beginning(
+    repository: Repository, changelog: KafkaChangelog, log: BrokerLogs
+) -> None:
+    partition = log.create()
+    log.append(partition, numbered(10))
+    save(repository, changelog, partition, 9, T)
+    log.append(partition, [Written(b"%04d" % n, b"v" * 96) for n in range(1999)])
+    log.append(partition, [Written(b"last", b"v" * 500_000)])
+
+    found = look(repository, changelog, T)
+
+    assert (found.lag_records, found.lag_bytes) == (2000, 200_000)
 
 
 def test_more_records_behind_than_allowed_is_over_the_threshold(
