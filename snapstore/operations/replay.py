@@ -18,6 +18,7 @@ from snapstore.model.resume import Overrides, ResumePlan, confirm_tail, require_
 from snapstore.model.snapshot import Description, Position
 from snapstore.model.store import StoreLocation
 from snapstore.operations.fence import check_fence
+from snapstore.operations.replay_input import CommittedInput
 from snapstore.operations.replay_layout import require_replay_layout
 from snapstore.operations.replay_plan import PlannedReplay, ReplayGoal, stop_at
 from snapstore.operations.restore_names import check_note_name
@@ -143,7 +144,7 @@ def replay_store(
                 changelog=each.plan.changelog,
                 position=each.position,
                 state=state,
-                committed=ports.changelog.committed,
+                committed=CommittedInput(ports.changelog, ports.clock, ports.listener),
                 template=template,
             )
             replay = rules.open_replay(writer, subject)

@@ -2,12 +2,17 @@
 
 from collections.abc import Iterator
 from contextlib import closing, contextmanager
+from datetime import UTC, datetime
 
 import pytest
 from confluent_kafka import Consumer, Producer, TopicPartition
 
 from snapstore.kafka.changelog import KafkaChangelog
 from snapstore.model.identity import ChangelogPartition
+from snapstore.model.report import Event, Noted
+from snapstore.operations.replay_input import CommittedInput
+from snapstore.testing.changelog_contract import numbered
+from tests.kafka.writer import BrokerLogs
 from tests.support.broker import Broker
 
 TOPIC = "groups-orders"
@@ -40,6 +45,31 @@ def test_a_committed_offset_is_read(broker: Broker, topic: str, changelog: Kafka
         consumer.commit(offsets=[TopicPartition(topic, 1, 42)], asynchronous=False)
     assert changelog.committed("shop", ChangelogPartition(topic, 1)) == 42
     assert changelog.committed("shop", ChangelogPartition(topic, 0)) is None
+
+
+def test_input_after_a_committed_offset_that_is_gone_is_told_g64(
+    broker: Broker, changelog: KafkaChangelog
+) -> None:
+    logs = BrokerLogs(broker)
+    source = logs.create(cleanup_policy="delete")
+    logs.append(source, numbered(10))
+    with member(broker, "late") as consumer:
+        consumer.commit(
+            offsets=[TopicPartition(source.topic, source.partition, 4)], asynchronous=False
+        )
+    events: list[Event] = []
+    committed = CommittedInput(changelog, lambda: datetime.now(UTC), events.append)
+
+    assert committed("late", source) == 4
+    assert events == []
+
+    logs.cut_start(source, 7)
+    assert committed("late", source) == 4
+    (note,) = events
+    assert isinstance(note, Noted)
+    assert "begins at 7: the records 4 to 6, which the application would read" in note.message
+    assert committed("nobody", source) is None
+    assert len(events) == 1
 
 
 def test_a_group_or_topic_that_nobody_knows_has_committed_nothing(
