@@ -20,14 +20,26 @@ _CLUSTER_ID = "AAAAAAAAQACAAAAAAAAAAA"
 class Broker:
     """Start, stop, kill and start again on the same directory and ports."""
 
-    def __init__(self, directory: Path, properties: Mapping[str, str] | None = None) -> None:
+    def __init__(
+        self,
+        directory: Path,
+        properties: Mapping[str, str] | None = None,
+        *,
+        secured: bool = False,
+    ) -> None:
+        """``secured``: with one more listener, SASL_SSL, that the properties must configure."""
         self.directory = directory
-        self.port, controller_port = _free_ports(2)
+        self.port, controller_port, secured_port = _free_ports(3)
         self.bootstrap = f"127.0.0.1:{self.port}"
+        self.secured_bootstrap = f"127.0.0.1:{secured_port}"
         self._process: ChildProcess | None = None
         self._configuration = directory / "server.properties"
         directory.mkdir(parents=True, exist_ok=True)
         settings = _settings(self.bootstrap, f"127.0.0.1:{controller_port}", directory / "data")
+        if secured:
+            for name in ("listeners", "advertised.listeners"):
+                settings[name] += f",SASL_SSL://{self.secured_bootstrap}"
+            settings["listener.security.protocol.map"] += ",SASL_SSL:SASL_SSL"
         settings |= properties or {}
         self._configuration.write_text("".join(f"{k}={v}\n" for k, v in settings.items()))
 
