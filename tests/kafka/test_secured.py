@@ -1,7 +1,7 @@
 """A broker that wants TLS and a password or a token: librdkafka's properties reach every client."""
 
 import shutil
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import closing
 from datetime import UTC, datetime
 from pathlib import Path
@@ -55,7 +55,7 @@ def secured(authority: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterat
         yield broker
 
 
-def properties(authority: Path, login: dict[str, object]) -> dict[str, object]:
+def properties(authority: Path, login: Mapping[str, object]) -> dict[str, object]:
     return {
         "security.protocol": "SASL_SSL",
         "ssl.ca.location": str(authority / "ca.pem"),
@@ -65,7 +65,7 @@ def properties(authority: Path, login: dict[str, object]) -> dict[str, object]:
 
 @pytest.mark.parametrize("login", [PASSWORD, TOKEN], ids=["a password", "a token"])
 def test_a_changelog_is_read_from_end_to_end(
-    secured: Broker, authority: Path, login: dict[str, object]
+    secured: Broker, authority: Path, login: Mapping[str, object]
 ) -> None:
     log = BrokerLogs(secured)
     partition = log.create()
