@@ -4,6 +4,8 @@ import ast
 import re
 from pathlib import Path
 
+import pytest
+
 ROOT = Path(__file__).resolve().parents[1]
 CASES = 106
 _ROW = re.compile(r"^\| G(\d{2,3}) \| (.+) \| (.+) \|$", re.MULTILINE)
@@ -27,6 +29,7 @@ def test_every_case_is_there_once_and_has_a_sentence_and_a_test() -> None:
         assert _TEST.search(tests), number
 
 
+@pytest.mark.slow
 def test_every_test_that_is_named_exists() -> None:
     missing = [
         f"G{number}: {path}::{name}"

@@ -65,6 +65,7 @@ def test_sentences_break_between_words_only() -> None:
     assert " ".join(" ".join(lines).split()).startswith("the files of application/")
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("columns", [80, 100, 200])
 def test_on_a_terminal_no_line_is_too_long_and_no_id_is_cut(
     cli: Cli, url: str, tmp_path: Path, state_dir: Path, columns: int
@@ -92,6 +93,7 @@ def test_on_a_terminal_no_line_is_too_long_and_no_id_is_cut(
             assert {each for each in ids if each in text} == ids
 
 
+@pytest.mark.slow
 def test_in_a_pipe_nothing_is_cut_or_broken_whatever_the_width_is_said_to_be(
     cli: Cli, url: str, tmp_path: Path, state_dir: Path
 ) -> None:

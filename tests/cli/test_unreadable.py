@@ -68,6 +68,7 @@ def named(item: Any) -> str:
     return f"{item['task'] or ''}/{item['store'] or ''}"
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("path", "missed"),
     [

@@ -19,6 +19,8 @@ from tests.support.moto import make_bucket
 from tests.support.state_dirs import holding_locks
 from tests.support.streams_store import Pairs, make_key_value, some_pairs
 
+pytestmark = pytest.mark.slow
+
 TEN_MINUTES = timedelta(minutes=10)
 
 

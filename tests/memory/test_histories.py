@@ -4,6 +4,7 @@ import shutil
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
+import pytest
 from hypothesis import HealthCheck, settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, invariant, precondition, rule
@@ -14,6 +15,8 @@ from snapstore.memory import MemoryStore
 from snapstore.testing.changelog_contract import Written
 from tests.memory.conftest import STORE
 from tests.support.log_in_memory import LogInMemory, LogRegistry
+
+pytestmark = pytest.mark.slow
 
 keys = st.integers(0, 15).map(lambda n: b"%x" % n)
 values = st.binary(max_size=4)

@@ -23,6 +23,7 @@ def look(state_dir: Path, application: str | None = None) -> DiscoverReport:
     )
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", ["ks440-alos", "ks400-eos"])
 def test_every_store_of_a_real_application_is_found_with_the_end_of_its_changelog(
     tmp_path: Path, name: FixtureName

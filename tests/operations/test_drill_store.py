@@ -19,6 +19,8 @@ from tests.support.log_in_memory import LogInMemory, LogRegistry
 from tests.support.state_dirs import make_database
 from tests.support.streams_store import APPLICATION, Pairs, make_key_value, topic
 
+pytestmark = pytest.mark.slow
+
 STORE = "counts"
 TASK = "0_0"
 

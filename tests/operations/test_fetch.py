@@ -97,6 +97,7 @@ def test_a_blob_with_wrong_bytes_is_refused_and_leaves_nothing(
     assert list(part.parent.iterdir()) == []
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("call", [1, 3, 6])
 def test_after_a_stretch_was_cut_only_what_is_missing_is_fetched(
     storage: LocalStorage, part: Path, call: int

@@ -232,6 +232,7 @@ def test_an_empty_disk_gets_the_tasks_last_captured_here(
     assert worst(empty) == "clean"
 
 
+@pytest.mark.slow
 def test_an_empty_disk_of_another_instance_gets_nothing_unless_told_what(
     state_dir: Path, config: Config, tmp_path: Path
 ) -> None:

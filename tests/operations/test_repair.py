@@ -286,6 +286,7 @@ def test_a_clock_that_went_back_stops_a_repair(lab: PruneLab) -> None:
         mend(lab)
 
 
+@pytest.mark.slow
 def test_a_repair_cut_short_at_any_write_is_finished_by_the_next(tmp_path: Path) -> None:
     for cut in range(1, 12):
         lab = PruneLab(tmp_path / str(cut))

@@ -124,6 +124,7 @@ def test_a_whole_application_comes_back_with_equal_contents_in_another_directory
     )
 
 
+@pytest.mark.slow
 def test_to_4_2_the_offsets_of_every_store_are_noted_in_checkpoint(
     lab: RestoreLab, tmp_path: Path
 ) -> None:

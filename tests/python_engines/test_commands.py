@@ -11,6 +11,8 @@ from tests.support.python_engines import Pair, expected, unpack
 from tests.support.rocksdb import raw_contents
 from tests.support.state_dirs import holding_locks
 
+pytestmark = pytest.mark.slow
+
 APPLICATIONS: Mapping[Pair, str] = {
     "quix_alos": "qfix",
     "quix_eos_ttl": "qeos",

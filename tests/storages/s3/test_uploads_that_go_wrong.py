@@ -95,6 +95,7 @@ def test_too_many_parts_for_this_server_names_limit_and_option_g72(
     assert list(storage.unfinished_uploads()) == []
 
 
+@pytest.mark.slow
 def test_a_limit_of_parts_makes_the_parts_larger_g71(proxy: S3Proxy, open_s3: OpenS3) -> None:
     source = Zeros(55 * MIB)
 
