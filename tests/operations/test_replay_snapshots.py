@@ -97,7 +97,7 @@ def test_the_work_folder_makes_the_next_one_cheap(logged: LoggedStore) -> None:
 
     second = take(logged)
 
-    assert "1000 records after the work folder" in second.remarks[0]
+    assert "1,000 records after the work folder" in second.remarks[0]
     assert second.reused_bytes > 10 * second.new_bytes
     assert second.reused_files >= first.reused_files
     check_restored(logged)
