@@ -66,6 +66,7 @@ def test_a_local_list_loads_no_driver_and_yaml_only_for_a_file(tmp_path: Path) -
     assert names.isdisjoint({*DRIVERS, "rich"})
 
 
+@pytest.mark.slow
 def test_a_run_in_which_nothing_changed_loads_no_driver_and_one_that_asks_opens_no_store(
     tmp_path: Path,
     moto_url: str,

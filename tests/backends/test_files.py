@@ -206,6 +206,7 @@ def test_what_changes_is_read_again_until_two_looks_agree(store: StoreLocation) 
         assert found[f"index/{name}"] == (store.path / name).read_bytes()
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("kind", ["busy", "mapped"])
 def test_a_store_that_never_settles_is_refused(store: StoreLocation, kind: str) -> None:
     """Also where it is mapped into memory: its times stay the same then."""

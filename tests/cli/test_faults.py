@@ -125,6 +125,7 @@ def test_an_interrupted_snapshot_leaves_no_snapshot(
     assert cli("snapshot", "-r", url, *arguments).code == 0
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("verb", ["verify", "restore"])
 def test_an_interrupt_gives_up_large_reads_at_once(
     cli: Cli, url: str, tmp_path: Path, verb: str

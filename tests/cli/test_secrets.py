@@ -7,6 +7,8 @@ import pytest
 from snapstore.cli.verbs import COMMANDS
 from tests.cli.conftest import Cli
 
+pytestmark = pytest.mark.slow
+
 SECRETS = {
     "password": "hunter2-kafka-password",
     "access": "AKIDEXAMPLEACCESS",
@@ -114,7 +116,6 @@ def test_no_failure_of_a_storage_prints_a_secret_g104(
     require_silence(result.out + result.err)
 
 
-@pytest.mark.slow
 def test_no_failure_of_kafka_prints_a_secret_g104(cli: Cli, config: Path) -> None:
     config.write_text(config.read_text().replace("kafka:", "kafka:\n  bootstrap: localhost:1"))
     result = cli("status", "--json", "-vv", "-c", config, env=environment())

@@ -11,6 +11,8 @@ from tests.support.command_lines import run_lines
 from tests.support.state_dirs import write_checkpoint
 from tests.support.streams_store import APPLICATION, Pairs, make_key_value, some_pairs, topic
 
+pytestmark = pytest.mark.slow
+
 
 def bind(path: Path) -> None:
     """A socket's name may be short only."""

@@ -46,6 +46,7 @@ class TestRocksDBThatCopies(BackendContract):
         return RocksDBMaker(tmp_path / "work")
 
 
+@pytest.mark.slow
 class TestMemory(BackendContract):
     @pytest.fixture
     def backend(self) -> StoreBackend:
@@ -56,6 +57,7 @@ class TestMemory(BackendContract):
         return MemoryMaker(tmp_path / "work")
 
 
+@pytest.mark.slow
 class TestFiles(BackendContract):
     """Segments are named as immutable; locks as no state."""
 

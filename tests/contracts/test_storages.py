@@ -52,6 +52,7 @@ class TestWithoutFaults(StorageContract):
         return lambda: FaultyStorage(LocalStorage(str(tmp_path / "repository")))
 
 
+@pytest.mark.slow
 @pytest.mark.usefixtures("s3_credentials")
 class TestS3OnMoto(StorageContract):
     checks_checksums = False

@@ -25,6 +25,8 @@ from snapstore.model.changelog import ChangelogRecord
 from snapstore.model.identity import ChangelogPartition, StoreId
 from tests.memory.conftest import CHANGELOG, STORE, record
 
+pytestmark = pytest.mark.slow
+
 
 def restored(repository: Snapstore, work_dir: Path, ref: str | None = None) -> MemoryStore:
     return MemoryStore.restore(

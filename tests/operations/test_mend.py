@@ -24,6 +24,8 @@ from tests.support.streams_store import (
     topic,
 )
 
+pytestmark = pytest.mark.slow
+
 WORK = ".snapstore"
 
 
@@ -273,7 +275,6 @@ def test_modes_and_times_stay_but_that_of_the_task(state_dir: Path) -> None:
     assert task_dir.stat().st_mtime > datetime.now(UTC).timestamp() - 600
 
 
-@pytest.mark.slow
 def test_a_kill_at_any_point_leaves_a_directory_that_can_be_mended(
     state_dir: Path, tmp_path: Path
 ) -> None:

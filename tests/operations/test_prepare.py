@@ -29,6 +29,8 @@ from tests.support.streams_store import (
     topic,
 )
 
+pytestmark = pytest.mark.slow
+
 HERE = "pod-0"
 
 
@@ -232,7 +234,6 @@ def test_an_empty_disk_gets_the_tasks_last_captured_here(
     assert worst(empty) == "clean"
 
 
-@pytest.mark.slow
 def test_an_empty_disk_of_another_instance_gets_nothing_unless_told_what(
     state_dir: Path, config: Config, tmp_path: Path
 ) -> None:

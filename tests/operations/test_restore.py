@@ -472,6 +472,7 @@ def test_what_only_a_tail_without_a_gap_could_prove_is_refused_when_the_applicat
     assert lab.restore(tmp_path / "target", requests, own_replay, check=check).stores
 
 
+@pytest.mark.slow
 def test_fetching_for_too_long_leaves_the_target_as_it_was(
     lab: RestoreLab, state: Path, tmp_path: Path
 ) -> None:

@@ -16,6 +16,8 @@ from tests.support.certificates import make_certificates
 from tests.support.moto import make_bucket
 from tests.support.s3_proxy import Reply, Request, S3Proxy, s3_error, s3_proxy
 
+pytestmark = pytest.mark.slow
+
 
 def test_a_request_signed_for_the_wrong_region_is_repeated_once_for_the_right_one_g89(
     proxy: S3Proxy, storage: S3Storage
@@ -72,7 +74,6 @@ class RefuseParts:
         return None
 
 
-@pytest.mark.slow
 def test_credentials_that_can_be_renewed_are_renewed_during_an_upload_g90(
     proxy: S3Proxy, open_s3: OpenS3, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
@@ -104,7 +105,6 @@ def test_credentials_that_can_be_renewed_are_renewed_during_an_upload_g90(
     }
 
 
-@pytest.mark.slow
 def test_credentials_that_stay_expired_end_the_upload_g90(
     proxy: S3Proxy, open_s3: OpenS3, monkeypatch: pytest.MonkeyPatch
 ) -> None:

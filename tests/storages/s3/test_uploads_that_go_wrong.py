@@ -11,6 +11,8 @@ from snapstore.testing.storage_contract import patterned, sha256_of
 from tests.storages.s3.conftest import MIB, OpenS3
 from tests.support.s3_proxy import Change, Reply, Request, Rule, S3Proxy, first, s3_error
 
+pytestmark = pytest.mark.slow
+
 
 class Zeros:
     """A source of so many zero bytes that takes no memory."""
@@ -48,7 +50,6 @@ def stored(storage: S3Storage, key: str, size: int) -> bytes:
     return b"".join(storage.read(key, start=0, stop=size))
 
 
-@pytest.mark.slow
 def test_a_part_that_is_throttled_six_times_arrives_in_the_end_g69(
     proxy: S3Proxy, open_s3: OpenS3
 ) -> None:
@@ -62,7 +63,6 @@ def test_a_part_that_is_throttled_six_times_arrives_in_the_end_g69(
     assert len([request for request in proxy.requests if request.part == 3]) == 7
 
 
-@pytest.mark.slow
 def test_a_part_that_is_always_throttled_ends_the_upload_and_says_so_g69(
     proxy: S3Proxy, storage: S3Storage
 ) -> None:
@@ -95,7 +95,6 @@ def test_too_many_parts_for_this_server_names_limit_and_option_g72(
     assert list(storage.unfinished_uploads()) == []
 
 
-@pytest.mark.slow
 def test_a_limit_of_parts_makes_the_parts_larger_g71(proxy: S3Proxy, open_s3: OpenS3) -> None:
     source = Zeros(55 * MIB)
 
@@ -216,7 +215,6 @@ def test_encryption_is_asked_for_with_every_new_object(proxy: S3Proxy, open_s3: 
     assert found.storage_class == "STANDARD_IA"
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize("mode", ["when_required", "when_supported"])
 @pytest.mark.parametrize("size", [100, 2 * MIB, 6 * MIB])
 def test_no_upload_uses_checksum_trailers_g77(
