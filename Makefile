@@ -57,7 +57,7 @@ test-fast: lint ## lint and the tests that need no Java (under two minutes)
 soak: jars venv ## the tests that run for minutes
 	$(BIN)/pytest -m soak --timeout 3600
 
-bench: jars venv ## measure beside other tools (20 minutes); writes benchmarks/RESULTS.md
+bench: jars venv ## measure beside other tools (20 to 25 minutes); writes benchmarks/RESULTS.md
 	$(BIN)/python -m benchmarks
 
 format: venv ## rewrite the sources in the project's style
