@@ -14,6 +14,7 @@ import uuid
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from datetime import datetime, timedelta
+from typing import Annotated
 
 import msgspec
 
@@ -30,6 +31,7 @@ from snapstore.repository import encoding, keys
 TIME_TO_LIVE = timedelta(minutes=10)
 _LIMIT_BYTES = 64 << 10
 _ATTEMPTS = 5
+_LONGEST_TTL_S = 7 * 86_400
 
 
 class LeaseFacts(msgspec.Struct, frozen=True, kw_only=True):
@@ -38,7 +40,7 @@ class LeaseFacts(msgspec.Struct, frozen=True, kw_only=True):
     format: int
     holder: str
     taken_at: Moment
-    ttl_s: float
+    ttl_s: Annotated[float, msgspec.Meta(ge=0, le=_LONGEST_TTL_S)]
 
 
 class Former(msgspec.Struct, frozen=True, kw_only=True):

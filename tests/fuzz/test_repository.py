@@ -10,7 +10,7 @@ from typing import Any
 import msgspec
 import pytest
 import zstandard
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
 
 from snapstore.errors import (
@@ -309,7 +309,12 @@ def test_a_manifest_that_names_a_file_twice_or_in_another_case_is_refused(
         assert load(fresh, body) is None
 
 
-@given(changed({"format": 1, "holder": "x", "taken_at": "2026-05-04T12:00:00Z", "ttl_s": 600}))
+LEASE = {"format": 1, "holder": "x", "taken_at": "2026-05-04T12:00:00Z", "ttl_s": 600}
+
+
+@given(changed(LEASE))
+@example({**LEASE, "ttl_s": -266_014_726_614_049_193_984})
+@example({**LEASE, "ttl_s": 1e300})
 @examples(100)
 def test_leases_that_are_almost_right(target: Repository, document: Any) -> None:
     target.storage.put("leases/upkeep/00000000000000000001", spelled(document))
