@@ -11,6 +11,7 @@ from snapstore.model.changelog import PartitionState
 from snapstore.model.resume import CLOCK_MARGIN, ResumePlan
 from snapstore.model.units import format_duration
 
+_YEAR_9000_MS = 221_845_392_000_000
 _CENTURY = timedelta(days=36_500)
 _RECENT = 10
 
@@ -120,8 +121,8 @@ def _start_of_retention(
 ) -> datetime | None:
     if plan.start >= state.high_watermark:
         return state.observed_at
-    if first_timestamp_ms is None or first_timestamp_ms < 0:
-        return None
+    if first_timestamp_ms is None or not 0 <= first_timestamp_ms < _YEAR_9000_MS:
+        return None  # producers may write any time
     return datetime.fromtimestamp(first_timestamp_ms / 1000, UTC)
 
 

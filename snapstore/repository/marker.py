@@ -2,7 +2,7 @@
 
 import uuid
 from datetime import datetime, timedelta
-from typing import Literal
+from typing import Annotated, Literal
 
 import msgspec
 
@@ -21,6 +21,7 @@ from snapstore.repository import encoding, keys
 
 LONGEST_RUN = timedelta(hours=24)
 _MAX_BYTES = 64 << 10
+_LONGEST_RUN_S = 366 * 86_400
 
 
 class Marker(msgspec.Struct, frozen=True, kw_only=True):
@@ -35,7 +36,7 @@ class Marker(msgspec.Struct, frozen=True, kw_only=True):
     id: str
     created_at: Moment
     uploads: Literal["checked_by_storage", "read_back"]
-    longest_run_s: int
+    longest_run_s: Annotated[int, msgspec.Meta(ge=1, le=_LONGEST_RUN_S)]
 
     @property
     def longest_run(self) -> timedelta:

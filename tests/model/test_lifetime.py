@@ -46,8 +46,10 @@ def test_the_earlier_of_both_counts() -> None:
     assert limit == Limit(until=NOW + 4 * HOUR, cause="retention.ms")
 
 
-@pytest.mark.parametrize("timestamp_ms", [None, -1])
-def test_a_record_without_a_time_foretells_nothing(timestamp_ms: int | None) -> None:
+@pytest.mark.parametrize("timestamp_ms", [None, -1, 2**63 - 1])
+def test_a_record_without_a_time_or_with_an_absurd_one_foretells_nothing(
+    timestamp_ms: int | None,
+) -> None:
     seen = state(cleanup_policy="delete", retention_ms=DAY_MS)
     assert limit_of(plan(fence(cleanup_policy="delete"), seen), seen, timestamp_ms) is None
 
