@@ -66,6 +66,7 @@ _UNSETTLED = {
     DriverError.COORDINATOR_NOT_AVAILABLE,
     DriverError.NOT_COORDINATOR,
     DriverError.UNSTABLE_OFFSET_COMMIT,
+    DriverError.UNSTABLE_OFFSET_COMMIT,
     DriverError._NOENT,
 }
 _PAUSE_SECONDS = 0.1
@@ -90,13 +91,24 @@ class Connection:
         settings = {**_DEFAULTS_FOR_CONSUMERS, **self._settings, **_FIXED_FOR_CONSUMERS}
         return self._open(Consumer, settings)
 
-    def ask(self, request: "Callable[[], Future[Answer]]", subject: str) -> Answer:
-        """Send an admin request about ``subject``; again while a leader is being elected."""
+    def ask(
+        self,
+        request: "Callable[[], Future[Answer]]",
+        subject: str,
+        *,
+        fault: Callable[[Answer], DriverError | None] = lambda _: None,
+    ) -> Answer:
+        """Send an admin request about ``subject``; again while the cluster is settling something.
+
+        ``fault`` finds the error within an answer that is one by itself.
+        """
         deadline = time.monotonic() + self.timeout_seconds
         while True:
             with self.translated(subject):
                 try:
                     answer = request().result(self.timeout_seconds + 1)
+                    if (error_within := fault(answer)) is not None:
+                        raise KafkaException(error_within)
                 except KafkaException as error:
                     if error.args[0].code() not in _UNSETTLED or time.monotonic() > deadline:
                         raise

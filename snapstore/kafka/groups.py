@@ -1,16 +1,11 @@
 """What a consumer group has committed."""
 
-import time
-from collections.abc import Sequence
 from concurrent.futures import Future
 
 from confluent_kafka import ConsumerGroupTopicPartitions, KafkaError, TopicPartition
 
 from snapstore.kafka.connection import Connection
 from snapstore.model.identity import ChangelogPartition
-
-_UNSTABLE = KafkaError.UNSTABLE_OFFSET_COMMIT
-_PAUSE_SECONDS = 0.1
 
 
 def committed_offset(connection: Connection, group: str, source: ChangelogPartition) -> int | None:
@@ -28,18 +23,11 @@ def committed_offset(connection: Connection, group: str, source: ChangelogPartit
         ).values()
         return future
 
-    subject = f"what group {group} has committed in {source}"
-    deadline = time.monotonic() + connection.timeout_seconds
-    while True:
-        answer = _first(connection.ask(request, subject).topic_partitions)
-        if answer is None:
-            return None
-        if answer.error is None:
-            return answer.offset if answer.offset >= 0 else None
-        if answer.error.code() != _UNSTABLE or time.monotonic() > deadline:
-            raise connection.error(answer.error, subject)
-        time.sleep(_PAUSE_SECONDS)
+    answers = connection.ask(
+        request, f"what group {group} has committed in {source}", fault=_fault
+    ).topic_partitions
+    return answers[0].offset if answers and answers[0].offset >= 0 else None
 
 
-def _first(answers: Sequence[TopicPartition] | None) -> TopicPartition | None:
-    return answers[0] if answers else None
+def _fault(answer: ConsumerGroupTopicPartitions) -> KafkaError | None:
+    return answer.topic_partitions[0].error if answer.topic_partitions else None
