@@ -87,14 +87,14 @@ class SeenLogs:
             state = self._state(changelog)
             plan = self._plan(each, state)
             require_deadline(plan)
-            lag_bytes = self._lag_bytes(plan)
+            beginning = self._beginning(plan)
         except RefusedError as error:
             advice = () if state is None else _advice(error, each, state, interval)
             raise NotUsableError(error, advice) from error
-        first_ms = None if retention(state) is None else self._first_timestamp_ms(each, plan)
+        first_ms = None if retention(state) is None else _first_timestamp_ms(each, plan, beginning)
         return SeenPosition(
             applied_offset=each.position.applied_offset,
-            lag_bytes=lag_bytes,
+            lag_bytes=_lag_bytes(plan, beginning),
             plan=plan,
             state=state,
             limit=limit_of(plan, state, first_ms),
@@ -118,25 +118,31 @@ class SeenLogs:
         with self._turn:
             return self._states.setdefault(changelog, state)
 
-    def _lag_bytes(self, plan: ResumePlan) -> int:
-        """Read a few records; the brokers do not tell how many bytes a range of offsets has."""
-        stop = min(plan.stop, plan.start + _SAMPLED_OFFSETS)
-        if stop <= plan.start:
-            return 0
+    def _beginning(self, plan: ResumePlan) -> list[ChangelogRecord]:
+        """Return the records at the first offsets of the tail."""
+        if not plan.offsets:
+            return []
+        stop = plan.start + min(plan.offsets, _SAMPLED_OFFSETS)
         with self._changelog.read(
             plan.changelog, plan.start, stop, leader_epoch=plan.leader_epoch
         ) as tail:
-            sampled = sum(_size(record) for batch in tail for record in batch)
-        return sampled * plan.offsets // (stop - plan.start)
+            return [record for batch in tail for record in batch]
 
-    def _first_timestamp_ms(self, each: Position, plan: ResumePlan) -> int | None:
-        """Return the time of the first record after the snapshot, or of the last one before it."""
-        if plan.offsets:
-            found = self._changelog.mark(plan.changelog, plan.start)
-            if found is not None:
-                return found.timestamp_ms
-        applied = None if each.fence is None else each.fence.applied
-        return None if applied is None else applied.timestamp_ms
+
+def _first_timestamp_ms(
+    each: Position, plan: ResumePlan, beginning: Sequence[ChangelogRecord]
+) -> int | None:
+    """Return the time of the first record after the snapshot, or of the last one before it."""
+    if beginning and beginning[0].offset == plan.start:
+        return beginning[0].timestamp_ms
+    applied = None if each.fence is None else each.fence.applied
+    return None if applied is None else applied.timestamp_ms
+
+
+def _lag_bytes(plan: ResumePlan, beginning: Sequence[ChangelogRecord]) -> int:
+    """Estimate it: the brokers do not tell how many bytes a range of offsets has."""
+    sampled = min(plan.offsets, _SAMPLED_OFFSETS)
+    return sum(map(_size, beginning)) * plan.offsets // sampled if sampled else 0
 
 
 def _size(record: ChangelogRecord) -> int:
