@@ -42,7 +42,7 @@ from snapstore.operations.stage_files import (
     owner_for,
     sync_tree,
 )
-from snapstore.operations.swap import Reached, recover, swap_in
+from snapstore.operations.swap import Reached, cut_short, recover, swap_in
 from snapstore.ports import FamilyNote, FileNote, Note, StartInspector, StoreBackend
 
 _WORK_FOLDERS = ("staging", "swaps", "replaced")
@@ -80,15 +80,15 @@ def mend(
     report = fsck(state_dir, ports, options)
     plan = plan_mend(report)
     directories = ports.inspector.application_dirs(state_dir, options.application)
-    cut_short = interrupted(ports.inspector, state_dir, options.application)
-    names = sorted({task.facts.application for task in plan.tasks} | set(cut_short))
+    unfinished = interrupted(ports.inspector, state_dir, options.application)
+    names = sorted({task.facts.application for task in plan.tasks} | set(unfinished))
     done: list[MendedTask] = []
     recovered: list[str] = []
     for name in names:
         tasks = [task.facts for task in report.tasks if task.facts.application == name]
         locks = Locks(untold=look_at_locks(tasks, ports.inspector).untold)
         locations = [store.location for task in tasks for store in task.stores]
-        parents = {task.task_dir.parent for task in tasks} | set(cut_short.get(name, ()))
+        parents = {task.task_dir.parent for task in tasks} | set(unfinished.get(name, ()))
         for folder in (directories[name], *sorted(parents)):
             check_writable(folder)
         with ExitStack() as held:
@@ -121,9 +121,7 @@ def interrupted(
 def _interrupted(application_dir: Path) -> list[Path]:
     """Return the folders of tasks, of named topologies too, in which a swap was cut short."""
     parents = [application_dir, *(path for path in application_dir.glob("__*__") if path.is_dir())]
-    return [
-        parent for parent in parents if any((work_folder(parent / "any") / "swaps").glob("*.json"))
-    ]
+    return [parent for parent in parents if cut_short(parent)]
 
 
 def _mend_task(task: TaskMend, ports: FsckPorts, reached: Reached) -> MendedTask:

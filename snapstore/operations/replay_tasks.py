@@ -41,7 +41,7 @@ from snapstore.operations.restore_target import look_at_task, staging_folder, wo
 from snapstore.operations.snapshot_plan import Selection, plan_snapshot
 from snapstore.operations.stage import settle, stage_copy
 from snapstore.operations.stage_files import FileWriter, Permissions, os_errors, owner_for
-from snapstore.operations.swap import clear_work, cut_short, recover, swap_in
+from snapstore.operations.swap import clear_work, cut_short_below, recover, swap_in
 
 
 class ReplayedTaskStore(msgspec.Struct, frozen=True, kw_only=True):
@@ -123,7 +123,7 @@ def _told_of_what_was_cut_short(state_dir: Path) -> Iterator[None]:
     try:
         yield
     except StoreNotFoundError as error:
-        aside = cut_short(state_dir)
+        aside = cut_short_below(state_dir)
         if aside:
             error.hint = (
                 f"a run that was cut short has left {', '.join(map(str, aside))} aside: "

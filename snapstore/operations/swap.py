@@ -72,17 +72,23 @@ def recover(folder: Path, *, reached: Reached) -> list[str]:
     removed as it would have been. Neither is removed when the application has made a directory of
     its own meanwhile. Raises ManifestInvalidError when a journal cannot be read.
     """
-    journals = sorted((work_folder(folder / "any") / "swaps").glob("*.json"))
-    return [_recover(folder / journal.stem, journal, reached) for journal in journals]
+    return [_recover(task_dir, reached) for task_dir in cut_short(folder)]
 
 
-def cut_short(state_dir: Path) -> list[Path]:
-    """Return the task directories below a state directory whose swaps have not ended."""
-    journals = state_dir.rglob(f"{WORK_FOLDER}/swaps/*.json")
-    return [journal.parents[2] / journal.stem for journal in sorted(journals)]
+def cut_short(folder: Path) -> list[Path]:
+    """Return the task directories of a folder of tasks whose swaps have not ended."""
+    journals = _journal(folder / "any").parent.glob("*.json")
+    return [folder / journal.stem for journal in sorted(journals)]
 
 
-def _recover(task_dir: Path, journal: Path, reached: Reached) -> str:
+def cut_short_below(state_dir: Path) -> list[Path]:
+    """Return the task directories anywhere below a folder whose swaps have not ended."""
+    works = sorted(state_dir.rglob(WORK_FOLDER))
+    return [task_dir for work in works for task_dir in cut_short(work.parent)]
+
+
+def _recover(task_dir: Path, reached: Reached) -> str:
+    journal = _journal(task_dir)
     swap = _read(journal)
     replaced = _aside(task_dir) / swap.replaced if swap.replaced else None
     if task_dir.exists() and task_dir.stat().st_ino == swap.staged_inode:
