@@ -7,6 +7,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from snapstore.errors import CaptureError
+from snapstore.model.regular_file import may_not_be_read
 
 _LEADS_NOWHERE = (errno.ENOENT, errno.ENOTDIR, errno.ELOOP)
 
@@ -55,11 +56,7 @@ def is_there(path: Path, *, folder: bool = False) -> bool:
 def unreadable(path: Path, error: OSError) -> CaptureError:
     """Return the error of ours that says what the operating system said."""
     if error.errno in (errno.EACCES, errno.EPERM):
-        return CaptureError(
-            f"{path} may not be read",
-            hint="run snapstore as the user of the application, or as a member of its group",
-            path=str(path),
-        )
+        return may_not_be_read(path)
     return CaptureError(
         f"{path} cannot be read: {error.strerror or error}",
         hint="look at the disk and its mount",

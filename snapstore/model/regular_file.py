@@ -64,17 +64,22 @@ def read_source(path: Path, *, limit_bytes: int = LIMIT_BYTES) -> bytes:
     except (FileNotFoundError, NotADirectoryError):
         raise
     except PermissionError as error:
-        raise CaptureError(
-            f"{path} may not be read",
-            hint="run snapstore as the user of the application, or as a member of its group",
-            path=str(path),
-        ) from error
+        raise may_not_be_read(path) from error
     except OSError as error:
         raise SourceDamagedError(
             f"{path} cannot be read: {error.strerror}",
             hint="the application could not read it either: look at what it is, and move it away",
             path=str(path),
         ) from error
+
+
+def may_not_be_read(path: Path) -> CaptureError:
+    """Return the error for a file or folder of an application to which a right is missing."""
+    return CaptureError(
+        f"{path} may not be read",
+        hint="run snapstore as the user of the application, or as a member of its group",
+        path=str(path),
+    )
 
 
 def _refused(path: Path, why: str) -> NotRegularError:

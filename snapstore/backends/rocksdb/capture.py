@@ -12,11 +12,12 @@ from snapstore.backends.rocksdb import names
 from snapstore.backends.rocksdb.copying import check_free_space, free_bytes
 from snapstore.backends.rocksdb.databases import Found, find_databases
 from snapstore.backends.rocksdb.freeze import read_small
-from snapstore.backends.rocksdb.held import Held, StagedSource, identity
+from snapstore.backends.rocksdb.held import Held, StagedSource
 from snapstore.backends.rocksdb.hold import HeldDatabase, Pause, hold_database
 from snapstore.backends.rocksdb.options import RocksDBOptions
 from snapstore.backends.rocksdb.view import RocksDBView
 from snapstore.errors import CaptureError, StoreChangedError, StoreNotFoundError
+from snapstore.model.pinned import identity_of
 from snapstore.model.store import BytesSource, CapturedFile, StoreLocation
 
 _INLINE_LIMIT_BYTES = 64 << 10
@@ -133,7 +134,7 @@ def _table_file(name: str, held: Held, status: os.stat_result) -> CapturedFile:
         name=name,
         mode=stat.S_IMODE(status.st_mode),
         source=held.source(status.st_size),
-        identity=identity(status),
+        identity=identity_of(status),
     )
 
 

@@ -8,6 +8,7 @@ from typing import Protocol
 
 from snapstore.backends.rocksdb.copying import copy_bytes
 from snapstore.errors import CaptureError, SourceDamagedError
+from snapstore.model.pinned import identity_of
 from snapstore.model.store import ByteSource, FileIdentity
 
 _FLAGS = os.O_RDONLY | os.O_CLOEXEC | os.O_NOFOLLOW | os.O_NONBLOCK
@@ -62,12 +63,6 @@ def unreadable(path: Path) -> CaptureError:
         hint="run as the owner of the state directory, or grant read access to it",
         path=str(path),
         uid=os.geteuid(),
-    )
-
-
-def identity(status: os.stat_result) -> FileIdentity:
-    return FileIdentity(
-        status.st_dev, status.st_ino, status.st_size, status.st_mtime_ns, status.st_ctime_ns
     )
 
 
@@ -129,7 +124,7 @@ class PinnedSource:
             ) from error
 
     def identity_now(self) -> FileIdentity:
-        return identity(self._pin.status())
+        return identity_of(self._pin.status())
 
 
 class StagedSource:
@@ -160,7 +155,7 @@ class Copy:
         fd = open_file(path)
         try:
             self._status = os.fstat(fd)
-            of = identity(self._status)
+            of = identity_of(self._status)
             self._copy = staging / f"{of.device}-{of.inode}-{of.size}-{of.mtime_ns}"
             if not self._copy.exists():
                 copy_bytes(fd, self._copy, of.size, min_free_bytes=min_free_bytes)
@@ -171,7 +166,7 @@ class Copy:
     def is_current(self) -> bool:
         """Whether the name still leads to the very bytes that were copied."""
         try:
-            return identity(self._path.stat()) == identity(self._status)
+            return identity_of(self._path.stat()) == identity_of(self._status)
         except FileNotFoundError:
             return True
 
