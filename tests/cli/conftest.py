@@ -2,34 +2,14 @@
 
 from collections.abc import Callable
 from pathlib import Path
-from typing import Any
 
-import msgspec
 import pytest
 
 from snapstore.cli.main import run
+from tests.support.answer import Answer
 from tests.support.fixtures import unpack
 
-
-class Result(msgspec.Struct, frozen=True):
-    """What one command line left: exit code, stdout and stderr."""
-
-    code: int
-    out: str
-    err: str
-
-    @property
-    def document(self) -> Any:
-        """The one JSON document on stdout."""
-        return msgspec.json.decode(self.out)
-
-    @property
-    def error(self) -> Any:
-        """The one JSON document on stderr."""
-        return msgspec.json.decode(self.err)
-
-
-Cli = Callable[..., Result]
+Cli = Callable[..., Answer]
 
 
 @pytest.fixture
@@ -44,13 +24,13 @@ def cli(
     work.mkdir()
     monkeypatch.chdir(work)
 
-    def call(*arguments: object, env: dict[str, str] | None = None) -> Result:
+    def call(*arguments: object, env: dict[str, str] | None = None) -> Answer:
         capsys.readouterr()
         code = run(
             [str(each) for each in arguments], {"HOME": str(clean_environment), **(env or {})}
         )
         captured = capsys.readouterr()
-        return Result(code, captured.out, captured.err)
+        return Answer(code, captured.out, captured.err)
 
     return call
 

@@ -6,7 +6,8 @@ from typing import Any
 import pytest
 
 from snapstore.testing.changelog_contract import numbered
-from tests.cli.conftest import Cli, Result
+from tests.cli.conftest import Cli
+from tests.support.answer import Answer
 from tests.support.broker import Broker
 from tests.support.logged_store import LoggedStore
 
@@ -16,12 +17,12 @@ def logged(broker: Broker, tmp_path: Path) -> LoggedStore:
     return LoggedStore(broker, tmp_path)
 
 
-def fsck(cli: Cli, logged: LoggedStore, *arguments: object) -> Result:
+def fsck(cli: Cli, logged: LoggedStore, *arguments: object) -> Answer:
     version = ("--kafka-streams-version", "4.4.0", "--guarantee", "at_least_once")
     return cli("fsck", logged.state_dir, *version, *arguments, "--json", env=logged.settings)
 
 
-def only_store(result: Result) -> Any:
+def only_store(result: Answer) -> Any:
     (task,) = result.document["tasks"]
     (store,) = task["stores"]
     return store

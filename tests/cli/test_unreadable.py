@@ -6,7 +6,8 @@ from typing import Any
 
 import pytest
 
-from tests.support.command_lines import Told, run_lines
+from tests.support.answer import Answer
+from tests.support.command_lines import run_lines
 from tests.support.state_dirs import make_database, write_checkpoint
 from tests.support.streams_store import (
     APPLICATION,
@@ -50,7 +51,7 @@ def shut() -> Iterator[Shut]:
         path.chmod(mode)
 
 
-def look(home: Path, state_dir: Path) -> tuple[Told, Told, Told]:
+def look(home: Path, state_dir: Path) -> tuple[Answer, Answer, Answer]:
     repository = str(home / "repository")
     init, discovered, taken, checked = run_lines(
         home,

@@ -9,30 +9,9 @@ import time
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
 
-import msgspec
-
+from tests.support.answer import Answer
 from tests.support.processes import ChildProcess
-
-
-@dataclass(frozen=True)
-class Answer:
-    """What one call left: exit code, stdout and stderr."""
-
-    code: int
-    out: str
-    err: str
-
-    @property
-    def document(self) -> Any:
-        """The one JSON document on stdout."""
-        return msgspec.json.decode(self.out)
-
-    @property
-    def error(self) -> Any:
-        """The one JSON document on stderr."""
-        return msgspec.json.decode(self.err)
 
 
 @dataclass(frozen=True)

@@ -5,11 +5,9 @@ import json
 import os
 import subprocess
 import sys
-from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 
-import msgspec
+from tests.support.answer import Answer
 
 _RUN = """
 import contextlib, io, json, os, sys
@@ -26,26 +24,7 @@ _PR_CAPBSET_DROP = 24
 _CAP_DAC_OVERRIDE, _CAP_DAC_READ_SEARCH = 1, 2
 
 
-@dataclass(frozen=True)
-class Told:
-    """What one command line left: exit code, stdout and stderr."""
-
-    code: int
-    out: str
-    err: str
-
-    @property
-    def document(self) -> Any:
-        """The one JSON document on stdout."""
-        return msgspec.json.decode(self.out)
-
-    @property
-    def error(self) -> Any:
-        """The one JSON document on stderr."""
-        return msgspec.json.decode(self.err)
-
-
-def run_lines(home: Path, *lines: list[str], heed_modes: bool = False) -> list[Told]:
+def run_lines(home: Path, *lines: list[str], heed_modes: bool = False) -> list[Answer]:
     """Run command lines one after the other; AssertionError if that takes a minute.
 
     ``heed_modes``: a mode of 0 keeps root out as it does everybody else.
@@ -61,7 +40,7 @@ def run_lines(home: Path, *lines: list[str], heed_modes: bool = False) -> list[T
         preexec_fn=_give_up_rights if heed_modes else None,
     )
     assert done.returncode == 0, done.stderr
-    return [Told(*answer) for answer in json.loads(done.stdout)]
+    return [Answer(*answer) for answer in json.loads(done.stdout)]
 
 
 def _give_up_rights() -> None:
