@@ -33,7 +33,7 @@ class Host:
     def __init__(self, folder: Path, endpoint_url: str, bucket: str) -> None:
         self.state = folder / "state"
         self.cache = folder / "cache"
-        self.now = datetime.now(UTC) + timedelta(hours=1)
+        self.now = datetime.now(UTC) + timedelta(minutes=50)
         self.settings: dict[str, object] = {
             "repository.url": f"s3://{bucket}/snapshots",
             "repository.options": {"endpoint_url": endpoint_url},
