@@ -14,7 +14,7 @@ from snapstore.config import Config
 from snapstore.errors import ConfigError, SnapshotNotFoundError, StoreNotFoundError
 from snapstore.model.identity import StoreId
 from snapstore.model.listing import ListedSnapshot
-from snapstore.model.report import Event, Noted
+from snapstore.model.report import Noted, nobody
 from snapstore.operations.fsck import FsckPorts
 from snapstore.operations.prepare import (
     PrepareOptions,
@@ -28,11 +28,6 @@ from snapstore.operations.prepare_plan import Share
 from snapstore.operations.restore_report import RestoreReport
 from snapstore.ports import Clock, Listener
 from snapstore.registry import Registry
-
-
-def _nobody(event: Event) -> None:
-    """The listener where none is given."""
-    del event
 
 
 @overload
@@ -51,7 +46,7 @@ def prepare(
     guarantee: str | None = None,
     version: str | None = None,
     scan: bool = False,
-    listener: Listener = _nobody,
+    listener: Listener = nobody,
     clock: Clock = utc_now,
     registry: Registry | None = None,
     dry_run: Literal[False] = False,
@@ -74,7 +69,7 @@ def prepare(
     guarantee: str | None = None,
     version: str | None = None,
     scan: bool = False,
-    listener: Listener = _nobody,
+    listener: Listener = nobody,
     clock: Clock = utc_now,
     registry: Registry | None = None,
     dry_run: Literal[True],
@@ -96,7 +91,7 @@ def prepare(
     guarantee: str | None = None,
     version: str | None = None,
     scan: bool = False,
-    listener: Listener = _nobody,
+    listener: Listener = nobody,
     clock: Clock = utc_now,
     registry: Registry | None = None,
     dry_run: bool = False,

@@ -24,7 +24,7 @@ from snapstore.errors import (
 from snapstore.model.freshness import FreshnessReport, Thresholds
 from snapstore.model.identity import StoreId
 from snapstore.model.listing import ListedSnapshot
-from snapstore.model.report import Event, Noted
+from snapstore.model.report import Noted, nobody
 from snapstore.operations.drill import drill
 from snapstore.operations.drill_rates import measured, rates_of, read_rates, write_rates
 from snapstore.operations.drill_report import DrillReport
@@ -32,11 +32,6 @@ from snapstore.operations.drill_store import DrillOptions, DrillPorts
 from snapstore.operations.restore_choice import Request
 from snapstore.operations.status import StatusOptions, status
 from snapstore.ports import Listener
-
-
-def _nobody(event: Event) -> None:
-    """The listener where none is given."""
-    del event
 
 
 class ProofVerbs(UpkeepVerbs):
@@ -95,7 +90,7 @@ class ProofVerbs(UpkeepVerbs):
         sample: int | None = None,
         seed: int = 0,
         scratch: Path | None = None,
-        listener: Listener = _nobody,
+        listener: Listener = nobody,
     ) -> DrillReport:
         """Restore stores into a scratch folder and hold them against rebuilds from the changelog.
 

@@ -13,7 +13,7 @@ from snapstore.client.parts import (
 )
 from snapstore.client.restoring import lineage_of, required
 from snapstore.config import Config
-from snapstore.model.report import Event
+from snapstore.model.report import nobody
 from snapstore.model.resume import Overrides
 from snapstore.operations.replay import ReplayPorts
 from snapstore.operations.replay_plan import ReplayGoal
@@ -21,11 +21,6 @@ from snapstore.operations.replay_tasks import ReplayReport, replay_tasks
 from snapstore.operations.snapshot_plan import Selection
 from snapstore.ports import Clock, Listener
 from snapstore.registry import Registry
-
-
-def _nobody(event: Event) -> None:
-    """The listener where none is given."""
-    del event
 
 
 def replay(
@@ -38,7 +33,7 @@ def replay(
     goal: ReplayGoal | None = None,
     allow_unchecked_changelog: bool = False,
     allow_missed_tombstones: bool = False,
-    listener: Listener = _nobody,
+    listener: Listener = nobody,
     clock: Clock = utc_now,
     registry: Registry | None = None,
 ) -> ReplayReport:

@@ -15,7 +15,7 @@ from snapstore.client.proof import ProofVerbs
 from snapstore.client.requests import requests_for_refs, requests_for_stores
 from snapstore.config import Config
 from snapstore.errors import ConfigError, IntegrityError, SnapshotNotFoundError
-from snapstore.model.report import Event, Noted
+from snapstore.model.report import Noted, nobody
 from snapstore.model.resume import Overrides
 from snapstore.model.snapshot import Position
 from snapstore.operations.lineage import Lineage, Remember
@@ -28,11 +28,6 @@ from snapstore.operations.restore_plan import RestorePlan
 from snapstore.operations.restore_replay import StagedReplay
 from snapstore.operations.restore_report import RestoreReport
 from snapstore.ports import Changelog, Listener
-
-
-def _nobody(event: Event) -> None:
-    """The listener where none is given."""
-    del event
 
 
 class RestoreVerbs(ProofVerbs):
@@ -55,7 +50,7 @@ class RestoreVerbs(ProofVerbs):
         skip_unrestorable: bool = False,
         set_aside: Mapping[str, str] | None = None,
         replay: ReplayGoal | None = None,
-        listener: Listener = _nobody,
+        listener: Listener = nobody,
         dry_run: Literal[False] = False,
     ) -> RestoreReport: ...
 
@@ -76,7 +71,7 @@ class RestoreVerbs(ProofVerbs):
         skip_unrestorable: bool = False,
         set_aside: Mapping[str, str] | None = None,
         replay: ReplayGoal | None = None,
-        listener: Listener = _nobody,
+        listener: Listener = nobody,
         dry_run: Literal[True],
     ) -> RestorePlan: ...
 
@@ -96,7 +91,7 @@ class RestoreVerbs(ProofVerbs):
         skip_unrestorable: bool = False,
         set_aside: Mapping[str, str] | None = None,
         replay: ReplayGoal | None = None,
-        listener: Listener = _nobody,
+        listener: Listener = nobody,
         dry_run: bool = False,
     ) -> RestoreReport | RestorePlan:
         """Bring stores back below a state directory: those named by ``refs``, or of an application.

@@ -6,16 +6,11 @@ from pathlib import Path
 from snapstore.client.own_cache import last_runs
 from snapstore.client.parts import ConfiguredBackends
 from snapstore.client.restoring import RestoreVerbs
-from snapstore.model.report import Event
+from snapstore.model.report import nobody
 from snapstore.operations.diff import SnapshotDiff, diff
 from snapstore.operations.verify import VerifyOptions, verify
 from snapstore.operations.verify_report import VerifyReport
 from snapstore.ports import Listener
-
-
-def _nobody(event: Event) -> None:
-    """The listener where none is given."""
-    del event
 
 
 class Snapstore(RestoreVerbs):
@@ -33,7 +28,7 @@ class Snapstore(RestoreVerbs):
         sample_percent: float = 100.0,
         seed: int = 0,
         scratch: Path | None = None,
-        listener: Listener = _nobody,
+        listener: Listener = nobody,
     ) -> VerifyReport:
         """Look whether snapshots can be restored: those named, or all.
 

@@ -20,7 +20,7 @@ from snapstore.client.parts import (
 )
 from snapstore.client.seeing import Seeing
 from snapstore.config import Config
-from snapstore.model.report import Event
+from snapstore.model.report import nobody
 from snapstore.operations.discover import DiscoverReport, discover
 from snapstore.operations.run_lock import run_lock
 from snapstore.operations.snapshot import SnapshotOptions, take_snapshots
@@ -33,11 +33,6 @@ from snapstore.repository import HashCache, Repository
 
 if TYPE_CHECKING:
     from snapstore.operations.capture_choice import CaptureMode
-
-
-def _nobody(event: Event) -> None:
-    """The listener where none is given."""
-    del event
 
 
 class SnapshotVerbs(CatalogVerbs):
@@ -101,7 +96,7 @@ class SnapshotVerbs(CatalogVerbs):
         tags: Mapping[str, str] | None = None,
         skip_unchanged: bool = False,
         capture: "CaptureMode | None" = None,
-        listener: Listener = _nobody,
+        listener: Listener = nobody,
         dry_run: Literal[False] = False,
     ) -> SnapshotReport: ...
 
@@ -117,7 +112,7 @@ class SnapshotVerbs(CatalogVerbs):
         tags: Mapping[str, str] | None = None,
         skip_unchanged: bool = False,
         capture: "CaptureMode | None" = None,
-        listener: Listener = _nobody,
+        listener: Listener = nobody,
         dry_run: Literal[True],
     ) -> SnapshotPlan: ...
 
@@ -132,7 +127,7 @@ class SnapshotVerbs(CatalogVerbs):
         tags: Mapping[str, str] | None = None,
         skip_unchanged: bool = False,
         capture: "CaptureMode | None" = None,
-        listener: Listener = _nobody,
+        listener: Listener = nobody,
         dry_run: bool = False,
     ) -> SnapshotReport | SnapshotPlan:
         """Take a snapshot of every store below a state directory, or of those that are named.

@@ -17,7 +17,7 @@ from snapstore.config import Config
 from snapstore.errors import ConfigError, IntegrityError, NotFoundError, UnavailableError
 from snapstore.model.identity import StoreId
 from snapstore.model.listing import ListedSnapshot
-from snapstore.model.report import Event, Noted
+from snapstore.model.report import Noted, nobody
 from snapstore.operations.fsck import Fences, FsckOptions, FsckPorts
 from snapstore.operations.fsck import fsck as look_at
 from snapstore.operations.fsck_report import FsckReport
@@ -33,11 +33,6 @@ K = TypeVar("K")
 V = TypeVar("V")
 
 
-def _nobody(event: Event) -> None:
-    """The listener where none is given."""
-    del event
-
-
 def fsck(
     directory: Path | str | None = None,
     *,
@@ -48,7 +43,7 @@ def fsck(
     guarantee: str | None = None,
     version: str | None = None,
     scan: bool = False,
-    listener: Listener = _nobody,
+    listener: Listener = nobody,
     clock: Clock = utc_now,
     registry: Registry | None = None,
 ) -> FsckReport:
@@ -80,7 +75,7 @@ def mend(
     guarantee: str | None = None,
     version: str | None = None,
     scan: bool = False,
-    listener: Listener = _nobody,
+    listener: Listener = nobody,
     clock: Clock = utc_now,
     registry: Registry | None = None,
     dry_run: Literal[False] = False,
@@ -98,7 +93,7 @@ def mend(
     guarantee: str | None = None,
     version: str | None = None,
     scan: bool = False,
-    listener: Listener = _nobody,
+    listener: Listener = nobody,
     clock: Clock = utc_now,
     registry: Registry | None = None,
     dry_run: Literal[True],
@@ -115,7 +110,7 @@ def mend(
     guarantee: str | None = None,
     version: str | None = None,
     scan: bool = False,
-    listener: Listener = _nobody,
+    listener: Listener = nobody,
     clock: Clock = utc_now,
     registry: Registry | None = None,
     dry_run: bool = False,

@@ -6,7 +6,7 @@ import socket
 from snapstore.client.moments import run_id
 from snapstore.client.taking import SnapshotVerbs
 from snapstore.config.schema import RetentionConfig
-from snapstore.model.report import Event
+from snapstore.model.report import nobody
 from snapstore.model.retention import RetentionPolicy
 from snapstore.operations.prune import PruneOptions, plan_prune, prune
 from snapstore.operations.prune_report import PruneReport
@@ -15,11 +15,6 @@ from snapstore.operations.repair_plan import RepairReport, RepositoryReport
 from snapstore.operations.upkeep import Actor
 from snapstore.operations.verify_repository import verify_repository
 from snapstore.ports import Listener
-
-
-def _nobody(event: Event) -> None:
-    """The listener where none is given."""
-    del event
 
 
 class UpkeepVerbs(SnapshotVerbs):
@@ -31,7 +26,7 @@ class UpkeepVerbs(SnapshotVerbs):
         *,
         application: str | None = None,
         accept_earlier_clock: bool = False,
-        listener: Listener = _nobody,
+        listener: Listener = nobody,
         dry_run: bool = False,
     ) -> PruneReport:
         """Remove what retention does not keep, and free bytes that nothing names.
@@ -68,7 +63,7 @@ class UpkeepVerbs(SnapshotVerbs):
         *,
         read_data: bool = False,
         accept_earlier_clock: bool = False,
-        listener: Listener = _nobody,
+        listener: Listener = nobody,
         dry_run: bool = False,
     ) -> RepairReport:
         """Rebuild lost catalog entries, and take out snapshots whose bytes are gone.

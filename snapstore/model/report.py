@@ -45,3 +45,8 @@ class Noted(msgspec.Struct, frozen=True, kw_only=True):
 
 
 Event = StoreStarted | Advanced | StoreFinished | Noted
+
+
+def nobody(event: Event) -> None:
+    """The listener where none is given."""
+    del event

@@ -30,7 +30,7 @@ from snapstore.model.freshness import (
 from snapstore.model.identity import ChangelogPartition, StoreId
 from snapstore.model.lifetime import advise, usual_interval
 from snapstore.model.listing import ListedSnapshot
-from snapstore.model.report import Event
+from snapstore.model.report import nobody
 from snapstore.model.snapshot import Snapshot
 from snapstore.operations.status_log import NotUsableError, SeenLogs, SeenPosition
 from snapstore.operations.verify import VerifyOptions, verify
@@ -100,7 +100,7 @@ class _Soundness:
             self._repository,
             [*unseen.values()],
             backends=_NO_BACKENDS,
-            listener=_nobody,
+            listener=nobody,
             options=VerifyOptions(parallel=self._parallel),
         )
         reasons = {
@@ -118,11 +118,6 @@ class _Soundness:
 
 
 _NO_BACKENDS: Mapping[str, StoreBackend] = {}
-
-
-def _nobody(event: Event) -> None:
-    """Nobody listens while presence and sizes are looked up."""
-    del event
 
 
 class _Found(msgspec.Struct, frozen=True, kw_only=True):
