@@ -27,7 +27,7 @@ TEN_MINUTES = timedelta(minutes=10)
 class Host:
     """A host with two stores and a cache of its own; its clock goes only when it is told to.
 
-    It begins an hour ahead, when no file is young any more.
+    It begins fifty minutes ahead, when no file is young any more.
     """
 
     def __init__(self, folder: Path, endpoint_url: str, bucket: str) -> None:
