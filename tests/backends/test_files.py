@@ -75,18 +75,24 @@ import itertools, mmap, os, sys, time
 kind, folder, seconds = sys.argv[1], sys.argv[2], float(sys.argv[3])
 path = os.path.join(folder, "restless")
 files = [os.open(path + end, os.O_RDWR | os.O_CREAT) for end in ("", "-offset")]
+inner = os.path.join(folder, "inner")
 os.ftruncate(files[0], 1 << 16)
 mapped = mmap.mmap(files[0], 0)
 until = time.monotonic() + seconds
 for number in itertools.count(1):
     if kind == "mapped":
         mapped[number * 4099 % len(mapped)] = number % 251
+    elif kind == "coming and going":
+        os.mkdir(inner)
+        open(os.path.join(inner, "file"), "w").close()
+        os.unlink(os.path.join(inner, "file"))
+        os.rmdir(inner)
     else:
         for file in files:
             os.pwrite(file, b"%012d" % number, 0)
     if number == 1:
         print(flush=True)
-    if kind == "paced":
+    if kind == "paced" or number % 20 == 0 and kind == "coming and going":
         time.sleep(0.002)
     if time.monotonic() > until:
         break
@@ -182,6 +188,17 @@ def test_all_files_are_of_one_moment(store: StoreLocation) -> None:
             assert content - offset in (0, 1)
             seen.add(offset)
     assert len(seen) > 5
+
+
+def test_what_comes_and_goes_meanwhile_is_looked_for_again(store: StoreLocation) -> None:
+    """Files and folders vanish between being listed and being opened; a folder is empty briefly."""
+    options = msgspec.structs.replace(LUCENE, max_attempts=500, retry_seconds=0.0005)
+    left_out = msgspec.structs.replace(options, ignore=("write.lock", "inner"))
+    expected = taken(store, left_out)
+    with meanwhile("coming and going", store.path):
+        for _ in range(100):
+            found = taken(store, options)
+            assert found.items() >= expected.items()
 
 
 def test_what_changes_is_read_again_until_two_looks_agree(store: StoreLocation) -> None:

@@ -9,11 +9,11 @@ from pathlib import Path
 from typing import ClassVar
 
 from snapstore.backends.files.capture import FilesCapture, capture_files, nothing_there
-from snapstore.backends.files.looking import look, open_root
+from snapstore.backends.files.looking import UnsettledError, look, open_root, require_no_empty_folder
 from snapstore.backends.files.options import FilesOptions
 from snapstore.backends.files.own_file import OwnFile
 from snapstore.backends.files.view import FilesView
-from snapstore.errors import CaptureError, RefusedError
+from snapstore.errors import CaptureError, RefusedError, StoreChangedError
 from snapstore.model.store import StoreLocation
 
 _PREFIX = "snapstore-"
@@ -52,17 +52,25 @@ class FilesBackend:
 
     @contextmanager
     def open_view(self, task_dir: Path, root: str) -> Iterator[FilesView]:
-        """Look into a store that nobody writes to; raises StoreNotFoundError, or CaptureError."""
+        """Look into a store that nobody writes to; raises StoreNotFoundError.
+
+        Raises StoreChangedError where somebody does after all, CaptureError, or UnsafePathError.
+        """
         try:
             with open_root(task_dir, root) as root_fd:
                 found = look(root_fd, root, self._options)
         except FileNotFoundError as error:
             raise nothing_there(task_dir / root) from error
-        if not found:
+        except UnsettledError as error:
+            raise StoreChangedError(
+                f"{task_dir / root} changed while it was read: {error}", path=str(task_dir / root)
+            ) from error
+        require_no_empty_folder(root, found)
+        if not found.files:
             raise nothing_there(task_dir / root)
         folder = task_dir / root
         yield FilesView(
-            root, {name: OwnFile(folder / name, each.size) for name, each in found.items()}
+            root, {name: OwnFile(folder / name, each.size) for name, each in found.files.items()}
         )
 
     def write_entries(

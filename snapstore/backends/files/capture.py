@@ -6,8 +6,8 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import ExitStack, closing
 from pathlib import Path
 
-from snapstore.backends.files.freezing import FrozenFile, UnsettledError, freeze
-from snapstore.backends.files.looking import open_root
+from snapstore.backends.files.freezing import FrozenFile, freeze
+from snapstore.backends.files.looking import UnsettledError, open_root
 from snapstore.backends.files.options import FilesOptions
 from snapstore.backends.files.view import FilesView
 from snapstore.errors import CaptureError, StoreChangedError, StoreNotFoundError

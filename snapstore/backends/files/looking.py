@@ -7,16 +7,26 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
+import msgspec
+
 from snapstore.backends.files.options import FilesOptions
-from snapstore.errors import CaptureError, StoreChangedError
+from snapstore.errors import CaptureError
 from snapstore.model.folder_name import check_folder, child
 from snapstore.model.pinned import identity_of
 from snapstore.model.store import FileIdentity
 
 _FOLDER = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
 
-Look = dict[str, FileIdentity]
-"""Regular files by their names relative to the store's folder."""
+
+class Look(msgspec.Struct, frozen=True):
+    """What was there, by its name relative to the store's folder: regular files, empty folders."""
+
+    files: dict[str, FileIdentity]
+    empty_folders: list[str]
+
+
+class UnsettledError(Exception):
+    """The folder changed while it was read."""
 
 
 @contextmanager
@@ -55,12 +65,26 @@ def open_folder(name: str, dir_fd: int, *, shown: str) -> int:
 def look(root_fd: int, root: str, options: FilesOptions) -> Look:
     """Return every file that is not ignored, with its identity.
 
-    Raises CaptureError for a link, a device, a socket or an empty folder, which no snapshot can
-    hold; StoreChangedError when a folder vanishes meanwhile; UnsafePathError for a hostile name.
+    Raises CaptureError for a link, a device or a socket, which no snapshot can hold;
+    UnsettledError when something vanishes meanwhile; UnsafePathError for a hostile name.
     """
-    found: Look = {}
+    found = Look({}, [])
     _look(root_fd, "", root, options, found)
     return found
+
+
+def require_no_empty_folder(root: str, seen: Look) -> None:
+    """Raise CaptureError: no snapshot can hold an empty folder.
+
+    Only what was seen twice tells: a folder is empty for a moment while it is filled or removed.
+    """
+    for name in seen.empty_folders:
+        shown = child(root, name)
+        raise CaptureError(
+            f"{shown} is an empty folder, which no snapshot can hold",
+            hint="if the store can do without it, leave it out with the option ignore",
+            file=shown,
+        )
 
 
 def _look(folder_fd: int, prefix: str, root: str, options: FilesOptions, found: Look) -> None:
@@ -84,21 +108,16 @@ def _look(folder_fd: int, prefix: str, root: str, options: FilesOptions, found: 
                     os.close(inner)
                 continue
         except FileNotFoundError as error:
-            raise StoreChangedError(f"{shown} vanished while it was read", file=shown) from error
+            raise UnsettledError(f"{name} vanished") from error
         if not stat.S_ISREG(status.st_mode):
             raise CaptureError(
                 f"{shown} is {_kind(status.st_mode)}, which no snapshot can hold",
                 hint="leave it out with the option ignore, or move it out of the store",
                 file=shown,
             )
-        found[name] = identity_of(status)
+        found.files[name] = identity_of(status)
     if not entries and prefix:
-        shown = child(root, prefix.rstrip("/"))
-        raise CaptureError(
-            f"{shown} is an empty folder, which no snapshot can hold",
-            hint="if the store can do without it, leave it out with the option ignore",
-            file=shown,
-        )
+        found.empty_folders.append(prefix.rstrip("/"))
 
 
 def _kind(mode: int) -> str:
