@@ -9,7 +9,12 @@ from pathlib import Path
 from typing import ClassVar
 
 from snapstore.backends.files.capture import FilesCapture, capture_files, nothing_there
-from snapstore.backends.files.looking import UnsettledError, look, open_root, require_no_empty_folder
+from snapstore.backends.files.looking import (
+    UnsettledError,
+    look,
+    open_root,
+    require_no_empty_folder,
+)
 from snapstore.backends.files.options import FilesOptions
 from snapstore.backends.files.own_file import OwnFile
 from snapstore.backends.files.view import FilesView
