@@ -9,12 +9,7 @@ from pathlib import Path
 from typing import ClassVar
 
 from snapstore.backends.files.capture import FilesCapture, capture_files, nothing_there
-from snapstore.backends.files.looking import (
-    UnsettledError,
-    look,
-    open_root,
-    require_no_empty_folder,
-)
+from snapstore.backends.files.looking import UnsettledError, look, open_root
 from snapstore.backends.files.options import FilesOptions
 from snapstore.backends.files.own_file import OwnFile
 from snapstore.backends.files.view import FilesView
@@ -70,12 +65,11 @@ class FilesBackend:
             raise StoreChangedError(
                 f"{task_dir / root} changed while it was read: {error}", path=str(task_dir / root)
             ) from error
-        require_no_empty_folder(root, found)
-        if not found.files:
+        if not found:
             raise nothing_there(task_dir / root)
         folder = task_dir / root
         yield FilesView(
-            root, {name: OwnFile(folder / name, each.size) for name, each in found.files.items()}
+            root, {name: OwnFile(folder / name, each.size) for name, each in found.items()}
         )
 
     def write_entries(

@@ -9,12 +9,7 @@ from pathlib import Path
 import msgspec
 
 from snapstore.backends.files.descriptors import can_hold
-from snapstore.backends.files.looking import (
-    Look,
-    UnsettledError,
-    look,
-    require_no_empty_folder,
-)
+from snapstore.backends.files.looking import Look, UnsettledError, look
 from snapstore.backends.files.options import FilesOptions
 from snapstore.backends.files.own_file import OwnFile
 from snapstore.errors import NoSpaceError
@@ -40,16 +35,15 @@ def freeze(
 ) -> tuple[FrozenFile, ...]:
     """Read the folder twice, and return its files if both times agree; else raise UnsettledError.
 
-    Raises CaptureError for what no snapshot can hold.
     Between the end of the first pass and the beginning of the second lies a moment at which every
     file was as it was taken. Contents are compared as well as times: a store that is mapped into
     memory is written to without its times changing, and a time stamp is no finer than a tick.
     """
     before = look(root_fd, root, options)
-    pinning = can_hold(len(before.files))
+    pinning = can_hold(len(before))
     files: list[FrozenFile] = []
     hashes: dict[str, str] = {}
-    for name, identity in before.files.items():
+    for name, identity in before.items():
         try:
             pinned = PinnedFile(name, dir_fd=root_fd, shown=child(root, name))
         except FileNotFoundError as error:
@@ -65,10 +59,9 @@ def freeze(
         pinned.close()
     _require_same(before, look(root_fd, root, options))
     for name, sha256 in hashes.items():
-        if _hash(root_fd, root, name, before.files[name]) != sha256:
+        if _hash(root_fd, root, name, before[name]) != sha256:
             raise UnsettledError(f"{name} was written to")
     _require_same(before, look(root_fd, root, options))
-    require_no_empty_folder(root, before)
     return tuple(files)
 
 
@@ -114,9 +107,7 @@ def _chunks(pinned: PinnedFile) -> Iterator[bytes]:
 def _require_same(before: Look, after: Look) -> None:
     if after == before:
         return
-    names = {**before.files, **after.files}
-    changed = [name for name in names if before.files.get(name) != after.files.get(name)]
-    changed += {*before.empty_folders} ^ {*after.empty_folders}
+    changed = [name for name in {**before, **after} if before.get(name) != after.get(name)]
     raise UnsettledError(f"{min(changed)} came, went or was written to")
 
 

@@ -3,11 +3,10 @@
 import errno
 import os
 import stat
+import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
-
-import msgspec
 
 from snapstore.backends.files.options import FilesOptions
 from snapstore.errors import CaptureError
@@ -15,14 +14,12 @@ from snapstore.model.folder_name import check_folder, child
 from snapstore.model.pinned import identity_of
 from snapstore.model.store import FileIdentity
 
+_YOUNG_NS = 10**9
+
 _FOLDER = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
 
-
-class Look(msgspec.Struct, frozen=True):
-    """What was there, by its name relative to the store's folder: regular files, empty folders."""
-
-    files: dict[str, FileIdentity]
-    empty_folders: list[str]
+Look = dict[str, FileIdentity]
+"""Regular files by their names relative to the store's folder."""
 
 
 class UnsettledError(Exception):
@@ -65,26 +62,13 @@ def open_folder(name: str, dir_fd: int, *, shown: str) -> int:
 def look(root_fd: int, root: str, options: FilesOptions) -> Look:
     """Return every file that is not ignored, with its identity.
 
-    Raises CaptureError for a link, a device or a socket, which no snapshot can hold;
-    UnsettledError when something vanishes meanwhile; UnsafePathError for a hostile name.
+    Raises CaptureError for a link, a device, a socket or an empty folder, which no snapshot can
+    hold; UnsettledError when something vanishes meanwhile, or a folder is empty that was made or
+    emptied just now; UnsafePathError for a hostile name.
     """
-    found = Look({}, [])
+    found: Look = {}
     _look(root_fd, "", root, options, found)
     return found
-
-
-def require_no_empty_folder(root: str, seen: Look) -> None:
-    """Raise CaptureError: no snapshot can hold an empty folder.
-
-    Only what was seen twice tells: a folder is empty for a moment while it is filled or removed.
-    """
-    for name in seen.empty_folders:
-        shown = child(root, name)
-        raise CaptureError(
-            f"{shown} is an empty folder, which no snapshot can hold",
-            hint="if the store can do without it, leave it out with the option ignore",
-            file=shown,
-        )
 
 
 def _look(folder_fd: int, prefix: str, root: str, options: FilesOptions, found: Look) -> None:
@@ -115,9 +99,16 @@ def _look(folder_fd: int, prefix: str, root: str, options: FilesOptions, found: 
                 hint="leave it out with the option ignore, or move it out of the store",
                 file=shown,
             )
-        found.files[name] = identity_of(status)
+        found[name] = identity_of(status)
     if not entries and prefix:
-        found.empty_folders.append(prefix.rstrip("/"))
+        shown = child(root, prefix.rstrip("/"))
+        if 0 <= time.time_ns() - os.fstat(folder_fd).st_ctime_ns < _YOUNG_NS:
+            raise UnsettledError(f"{shown} is empty, and was made or emptied just now")
+        raise CaptureError(
+            f"{shown} is an empty folder, which no snapshot can hold",
+            hint="if the store can do without it, leave it out with the option ignore",
+            file=shown,
+        )
 
 
 def _kind(mode: int) -> str:
