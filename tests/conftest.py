@@ -6,6 +6,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
+from hypothesis import HealthCheck, settings
 
 from tests.support.broker import Broker
 from tests.support.jars import missing_tools
@@ -13,6 +14,15 @@ from tests.support.seaweedfs import ACCESS_KEY, SECRET_KEY, seaweedfs_server
 from tests.support.streams_lab import StreamsLab
 
 _skipped: list[str] = []
+
+# How long an example takes says nothing on a busy machine; in CI the examples are always the same.
+settings.register_profile(
+    "tests",
+    deadline=None,
+    derandomize=os.environ.get("CI") == "true",
+    suppress_health_check=[HealthCheck.too_slow],
+)
+settings.load_profile("tests")
 
 
 @pytest.fixture(autouse=True)

@@ -2,8 +2,8 @@
 
 import os
 import shutil
-import time
 from pathlib import Path
+from tempfile import TemporaryDirectory
 
 import msgspec
 import pytest
@@ -119,13 +119,14 @@ def test_a_table_that_is_too_short_is_named_each_time(task: Task, size: int) -> 
 
 
 def test_a_live_table_that_is_missing_is_named_within_a_second(task: Task) -> None:  # G25
+    """Of waiting: what the machine takes for the rest is its own affair."""
+    slept: list[float] = []
     folder = make_database(task / "rocksdb/counts", 500)
     table = _tables(folder)[0]
     table.unlink()
-    began = time.monotonic()
     with pytest.raises(SourceDamagedError, match=f"counts/{table.name}") as caught:
-        _names(task, "rocksdb/counts")
-    assert time.monotonic() - began < 1
+        _names(task, "rocksdb/counts", RocksDBBackend(sleep=slept.append))
+    assert sum(slept) < 1
     assert caught.value.facts["file"] == f"rocksdb/counts/{table.name}"
     assert "changelog" in (caught.value.hint or "")
 
@@ -195,15 +196,15 @@ def test_a_task_that_is_removed_while_it_is_read_is_no_empty_capture(task: Task)
 
 def test_copies_may_be_staged_on_another_file_system(task: Task, tmp_path: Path) -> None:  # G33
     make_database(task / "rocksdb/counts", 500)
-    staging = Path("/dev/shm")
-    assert staging.stat().st_dev != task.stat().st_dev
-    before = sorted(staging.iterdir())
-    backend = RocksDBBackend(
-        RocksDBBackend.Options(copy_tables=True, staging_dir=str(staging), min_free_bytes=0)
-    )
-    with backend.capture(locate(task, "rocksdb/counts")) as capture:
-        materialise(capture, tmp_path / "copy")
-    assert sorted(staging.iterdir()) == before
+    with TemporaryDirectory(prefix="snapstore-staging-", dir="/dev/shm") as staging:
+        assert Path(staging).stat().st_dev != task.stat().st_dev
+        backend = RocksDBBackend(
+            RocksDBBackend.Options(copy_tables=True, staging_dir=staging, min_free_bytes=0)
+        )
+        with backend.capture(locate(task, "rocksdb/counts")) as capture:
+            assert list(Path(staging).iterdir())
+            materialise(capture, tmp_path / "copy")
+        assert list(Path(staging).iterdir()) == []
     raw = raw_contents(tmp_path / "copy/rocksdb/counts", tmp_path)
     assert raw["default"] == replay({}, 0, 500)
 

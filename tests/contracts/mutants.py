@@ -62,7 +62,9 @@ class TestFiles(Mutated):
 
     @pytest.fixture
     def backend(self, mutation: type[Mutant]) -> StoreBackend:
-        options = FilesBackend.Options(immutable=("seg-*.log",), ignore=("LOCK",))
+        options = FilesBackend.Options(
+            immutable=("seg-*.log",), ignore=("LOCK",), max_attempts=2000
+        )
         return mutation(FilesBackend(options))
 
     @pytest.fixture

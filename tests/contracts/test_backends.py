@@ -65,7 +65,9 @@ class TestFiles(BackendContract):
 
     @pytest.fixture
     def backend(self) -> StoreBackend:
-        return FilesBackend(FilesBackend.Options(immutable=("seg-*.log",), ignore=("LOCK",)))
+        return FilesBackend(
+            FilesBackend.Options(immutable=("seg-*.log",), ignore=("LOCK",), max_attempts=2000)
+        )
 
     @pytest.fixture
     def maker(self, tmp_path: Path) -> StoreMaker:

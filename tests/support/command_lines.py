@@ -25,7 +25,7 @@ _CAP_DAC_OVERRIDE, _CAP_DAC_READ_SEARCH = 1, 2
 
 
 def run_lines(home: Path, *lines: list[str], heed_modes: bool = False) -> list[Answer]:
-    """Run command lines one after the other; AssertionError if that takes a minute.
+    """Run command lines one after the other; TimeoutExpired if that takes five minutes.
 
     ``heed_modes``: a mode of 0 keeps root out as it does everybody else.
     """
@@ -35,7 +35,7 @@ def run_lines(home: Path, *lines: list[str], heed_modes: bool = False) -> list[A
         env={**os.environ, "HOME": str(home)},
         capture_output=True,
         text=True,
-        timeout=60,
+        timeout=300,
         check=False,
         preexec_fn=_give_up_rights if heed_modes else None,
     )

@@ -29,7 +29,7 @@ class LiveWriter:
     def begun(self) -> int:
         return int.from_bytes(self._progress.read_bytes(), "big")
 
-    def wait_begun(self, number: int, timeout: float = 30) -> None:
+    def wait_begun(self, number: int, timeout: float = 120) -> None:
         deadline = time.monotonic() + timeout
         while not (self._progress.exists() and self.begun() >= number):
             assert self.process.running, self.process.tail()

@@ -42,7 +42,7 @@ def holding_locks(paths: Sequence[Path]) -> Iterator[int]:
             yield child.pid
         finally:
             child.stdin.close()
-            child.wait(10)
+            child.wait(60)
 
 
 def make_database(folder: Path, families: Families) -> Path:

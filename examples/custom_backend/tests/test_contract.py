@@ -36,7 +36,7 @@ class LiveStore:
         return int.from_bytes(self._progress.read_bytes(), "big")
 
     def wait_begun(self, number: int) -> None:
-        deadline = time.monotonic() + 30
+        deadline = time.monotonic() + 120
         while not (self._progress.exists() and self.begun() >= number):
             assert self._process.poll() is None
             assert time.monotonic() < deadline
