@@ -220,7 +220,7 @@ def test_a_closed_pipe_ends_quietly(arguments: list[str], tmp_path: Path) -> Non
     program.stdout.close()
     told = program.stderr.read()
     program.stderr.close()
-    assert program.wait(timeout=60) == 141
+    assert program.wait(timeout=120) == 141
     assert told == b""
 
 

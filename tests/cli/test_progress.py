@@ -149,13 +149,13 @@ def on_a_terminal(command: list[str], folder: Path, env: dict[str, str]) -> str:
     ) as process:
         os.close(follower)
         shown = b""
-        while select.select([leader], [], [], 60)[0]:
+        while select.select([leader], [], [], 120)[0]:
             try:
                 chunk = os.read(leader, 65536)
             except OSError:
                 # How Linux tells that the other side of a terminal was closed.
                 break
             shown += chunk
-        process.wait(timeout=60)
+        process.wait(timeout=120)
     os.close(leader)
     return shown.decode()

@@ -4,6 +4,8 @@ import os
 import signal
 import subprocess
 import sys
+import threading
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -14,7 +16,7 @@ from snapstore.operations.fetch import BlobToFetch, fetch_all
 from snapstore.ports import ObjectStorage
 from snapstore.repository import keys
 from snapstore.storages.local import LocalStorage
-from snapstore.testing.faults import Corrupt, Cut, Fault, FaultyStorage
+from snapstore.testing.faults import Corrupt, Fault, FaultyStorage
 from snapstore.testing.storage_contract import patterned, sha256_of
 from tests.support.restore_lab import CountingStorage
 
@@ -97,23 +99,40 @@ def test_a_blob_with_wrong_bytes_is_refused_and_leaves_nothing(
     assert list(part.parent.iterdir()) == []
 
 
+class LosesAStretch(CountingStorage):
+    """Loses the connection early in one stretch, once as many others have come as lie before it."""
+
+    def __init__(self, url: str, stretch: int) -> None:
+        super().__init__(url)
+        self._stretch = stretch
+        self._whole = threading.Semaphore(0)
+
+    def read(self, key: str, *, start: int, stop: int) -> Iterator[bytes]:
+        pieces = super().read(key, start=start, stop=stop)
+        if start == self._stretch * MIB:
+            for _ in range(self._stretch):
+                assert self._whole.acquire(timeout=60)
+            yield next(pieces)
+            raise StorageError("connection lost")
+        yield from pieces
+        self._whole.release()
+
+
 @pytest.mark.slow
-@pytest.mark.parametrize("call", [1, 3, 6])
+@pytest.mark.parametrize("stretch", [0, 2, 5])
 def test_after_a_stretch_was_cut_only_what_is_missing_is_fetched(
-    storage: LocalStorage, part: Path, call: int
+    storage: LocalStorage, part: Path, stretch: int
 ) -> None:
-    lost = Cut(after_bytes=4096, error=StorageError("connection lost"))
-    cut = CountingStorage(storage.url)
     with pytest.raises(StorageError, match="connection lost"):
-        fetch(FaultyStorage(cut, [Fault("read", lost, call=call)]), part, parallel=2)
+        fetch(LosesAStretch(storage.url, stretch), part, parallel=2)
 
     rest = CountingStorage(storage.url)
     fetched = fetch(rest, part)
 
     assert rest.read_bytes == fetched
-    if call > 1:
-        assert fetched < len(LARGE) - MIB
-    assert call == 1 or 0 not in rest.starts
+    if stretch:
+        assert fetched <= len(LARGE) - stretch * MIB - 4096
+        assert 0 not in rest.starts
 
 
 def test_a_file_that_was_filled_from_its_beginning_is_gone_on_with(
@@ -136,12 +155,26 @@ def test_a_file_that_is_complete_is_read_and_not_fetched(storage: LocalStorage, 
     assert unread.starts == []
 
 
+class HasOneStretch(LocalStorage):
+    """Loses every stretch but the second, and those only once the second has come."""
+
+    def __init__(self, url: str) -> None:
+        super().__init__(url)
+        self._come = threading.Event()
+
+    def read(self, key: str, *, start: int, stop: int) -> Iterator[bytes]:
+        if start == MIB:
+            yield from super().read(key, start=start, stop=stop)
+            self._come.set()
+            return
+        assert self._come.wait(60)
+        raise StorageError("lost")
+
+
 def interrupted(storage: LocalStorage, part: Path) -> None:
     """Leave a file of which the second stretch is there and the others are not."""
-    lost = Fault("read", Cut(after_bytes=0, error=StorageError("lost")), calls=None)
-    once = FaultyStorage(storage, [Fault("read", Cut(after_bytes=len(LARGE)), call=2), lost])
     with pytest.raises(StorageError, match="lost"):
-        fetch(once, part, parallel=2)
+        fetch(HasOneStretch(storage.url), part, parallel=2)
 
 
 @pytest.mark.parametrize(

@@ -21,7 +21,7 @@ from snapstore.storages.s3 import S3Options, S3Storage
 from tests.support.moto import make_bucket
 
 OPTIONS = PruneOptions(policy=RetentionPolicy(keep_last=1))
-SOON = timedelta(seconds=1)
+SOON = timedelta(seconds=6)
 
 
 @pytest.fixture
@@ -40,7 +40,7 @@ def client(seaweedfs_url: str, s3_credentials: None) -> Iterator[Any]:
 
 @pytest.fixture
 def repository(seaweedfs_url: str, bucket: str) -> Iterator[Repository]:
-    """One whose longest run is a second, so that there is something to delete after two."""
+    """One whose longest run is short, so that there is something to delete soon after."""
     storage = S3Storage(f"s3://{bucket}/team/a", S3Options(endpoint_url=seaweedfs_url))
     yield Repository.create(
         storage,
@@ -74,7 +74,7 @@ def orphan(repository: Repository, content: bytes) -> str:
 
 def await_age() -> None:
     """Longer than the longest run, its margin, and the whole seconds that S3 counts in."""
-    time.sleep(3.3)
+    time.sleep(SOON.total_seconds() * 1.25 + 2)
 
 
 @pytest.mark.slow

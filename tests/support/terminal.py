@@ -34,5 +34,5 @@ def shown_on_terminal(columns: int, home: Path, *arguments: object) -> list[str]
         # What reading says once the other side is closed.
         pass
     os.close(ours)
-    process.wait(60)
+    process.wait(120)
     return _ESCAPES.sub("", out.decode()).replace("\r", "").split("\n")
