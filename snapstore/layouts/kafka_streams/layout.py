@@ -6,6 +6,7 @@ from pathlib import Path
 from typing import ClassVar
 
 from snapstore.errors import StoreInUseError
+from snapstore.layouts.folders import is_folder, list_dir
 from snapstore.layouts.kafka_streams.checkpoint import Offsets, parse_checkpoint
 from snapstore.layouts.kafka_streams.content import content_rules
 from snapstore.layouts.kafka_streams.discover import applications_in, discover
@@ -202,7 +203,9 @@ def _lock_files(location: StoreLocation) -> list[Path]:
 
 
 def _database_locks(location: StoreLocation) -> list[Path]:
-    return [location.path / ROCKSDB_LOCK, *location.path.glob(f"*/{ROCKSDB_LOCK}")]
+    folder = location.path
+    inner = (folder / each.name for each in list_dir(folder) if is_folder(each))
+    return [folder / ROCKSDB_LOCK, *(segment / ROCKSDB_LOCK for segment in inner)]
 
 
 def _lowered(
