@@ -22,7 +22,7 @@ YOUNG_NS = 2_000_000_000
 
 _BACKENDS = ("rocksdb",)
 
-_Facts = tuple[str, int, int, int, int, int, int]
+FileFacts = tuple[str, int, int, int, int, int, int]
 
 
 class Fingerprint(msgspec.Struct, frozen=True, kw_only=True):
@@ -46,7 +46,7 @@ def fingerprint(location: StoreLocation, layout: Layout) -> Fingerprint | None:
     if location.backend not in _BACKENDS:
         return None
     try:
-        files = _walked(str(location.path), "")
+        files = file_facts(str(location.path))
         if files is None:
             return None
         beside = [_facts(name, os.lstat(location.task_dir / name)) for name in location.side_files]
@@ -62,9 +62,12 @@ def fingerprint(location: StoreLocation, layout: Layout) -> Fingerprint | None:
     )
 
 
-def _walked(folder: str, prefix: str) -> list[_Facts] | None:
-    """Return the facts of all files below a folder; None where a link or a device is among them."""
-    found: list[_Facts] = []
+def file_facts(folder: str, prefix: str = "") -> list[FileFacts] | None:
+    """Return the facts of all files below a folder; None where a link or a device is among them.
+
+    Raises OSError, also for what goes away meanwhile.
+    """
+    found: list[FileFacts] = []
     with os.scandir(folder) as entries:
         for entry in entries:
             name = prefix + entry.name
@@ -72,7 +75,7 @@ def _walked(folder: str, prefix: str) -> list[_Facts] | None:
             if stat.S_ISREG(status.st_mode):
                 found.append(_facts(name, status))
             elif stat.S_ISDIR(status.st_mode):
-                inner = _walked(entry.path, f"{name}/")
+                inner = file_facts(entry.path, f"{name}/")
                 if inner is None:
                     return None
                 found.append((f"{name}/", 0, 0, 0, 0, 0, 0))
@@ -82,7 +85,7 @@ def _walked(folder: str, prefix: str) -> list[_Facts] | None:
     return found
 
 
-def _facts(name: str, status: os.stat_result) -> _Facts:
+def _facts(name: str, status: os.stat_result) -> FileFacts:
     return (
         name,
         status.st_dev,

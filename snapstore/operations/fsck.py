@@ -1,6 +1,6 @@
 """Look at a state directory and say what its application will do at the next start."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
@@ -26,9 +26,12 @@ from snapstore.model.unread import Unread
 from snapstore.model.verdict import Bounds, LogBounds
 from snapstore.operations.fsck_read import ReadStore, made_at, read_store
 from snapstore.operations.fsck_report import CheckedTask, FsckReport
+from snapstore.operations.fsck_settling import ReadTask, Settling
+from snapstore.operations.stopping import Stop
 from snapstore.ports import Changelog, Clock, Listener, StartInspector, StoreBackend
 
-_ATTEMPTS = 3
+_ATTEMPTS = 5
+_FIRST_PAUSE_S = 0.1
 _THREADS = 4
 
 Fences = Mapping[ChangelogPartition, Fence]
@@ -71,38 +74,52 @@ class Locks(msgspec.Struct, frozen=True, kw_only=True):
     running: frozenset[Path] = frozenset()
     untold: Mapping[StoreId, SnapstoreError] = {}
 
-    def same_as(self, other: "Locks") -> bool:
-        return (self.running, self.untold.keys()) == (other.running, other.untold.keys())
-
 
 def fsck(state_dir: Path, ports: FsckPorts, options: FsckOptions) -> FsckReport:
     """Judge every store below a state directory; nothing is written, no lock is taken.
 
+    A task that changes meanwhile is read again, some times; one that never stands still is unread.
     A store that cannot be read stops no other. Raises StoreNotFoundError for a name that fits
     nothing, ConfigError, KafkaError, CaptureError when the directory itself cannot be read, and
-    StoreChangedError when applications keep starting and stopping.
+    StoreChangedError when all that was to be read has gone away.
     """
-    for _ in range(_ATTEMPTS):
-        tasks = ports.inspector.read_tasks(state_dir, options.application)
-        _require_something(tasks, state_dir, ports, options)
-        _require_names(tasks, options)
-        locks = look_at_locks(tasks, ports.inspector)
-        report = examine(state_dir, ports, options, locks)
-        if look_at_locks(tasks, ports.inspector).same_as(locks):
-            return report
-    raise StoreChangedError(
-        f"the application of {state_dir} was started or stopped while its stores were read",
-        hint="try again",
-        path=str(state_dir),
-    )
+    settling = Settling()
+    for attempt in range(_ATTEMPTS):
+        if attempt:
+            Stop().sleep(_FIRST_PAUSE_S * 2 ** (attempt - 1))
+        found = ports.inspector.read_tasks(state_dir, options.application)
+        if not attempt:
+            _require_something(found, state_dir, ports, options)
+            _require_names(found, options)
+        seen = _seen(_chosen(found, options), ports.inspector)
+        before = [task for task in seen if not settling.has(task)]
+        read = _read_all(before, ports, options)
+        now = ports.inspector.read_tasks(state_dir, options.application)
+        settling.add(before, read, [*_seen(_chosen(now, options), ports.inspector)])
+        if settling.done:
+            break
+    tasks = settling.tasks()
+    if not tasks and settling.notes():
+        raise StoreChangedError(settling.notes()[0], hint="try again", path=str(state_dir))
+    _require_names([task.facts for task in tasks], options)
+    return _report(state_dir, tasks, ports, options, settling.notes())
 
 
 def examine(state_dir: Path, ports: FsckPorts, options: FsckOptions, locks: Locks) -> FsckReport:
-    """Judge every store, as ``locks`` say that they are in use."""
-    found = ports.inspector.read_tasks(state_dir, options.application)
-    tasks = [_without(task, locks.untold) for task in _chosen(found, options)]
-    read = _read_all(tasks, locks.running, ports, options)
-    return _report(state_dir, read, locks.running, ports, options)
+    """Judge every store once, as ``locks`` say that they are in use: nothing changes meanwhile."""
+    found = _chosen(ports.inspector.read_tasks(state_dir, options.application), options)
+    tasks = [*_as_locked(found, locks)]
+    return _report(state_dir, _read_all(tasks, ports, options), ports, options)
+
+
+def _seen(tasks: Sequence[TaskFacts], inspector: StartInspector) -> Iterator[ReadTask]:
+    return _as_locked(tasks, look_at_locks(tasks, inspector))
+
+
+def _as_locked(tasks: Sequence[TaskFacts], locks: Locks) -> Iterator[ReadTask]:
+    for task in tasks:
+        running = task.task_dir in locks.running
+        yield ReadTask(facts=_without(task, locks.untold), running=running)
 
 
 def _require_something(
@@ -197,15 +214,10 @@ def _without(task: TaskFacts, errors: Mapping[StoreId, SnapstoreError]) -> TaskF
     )
 
 
-def _read_all(
-    tasks: Sequence[TaskFacts],
-    running: frozenset[Path],
-    ports: FsckPorts,
-    options: FsckOptions,
-) -> list[tuple[TaskFacts, int]]:
+def _read_all(tasks: Sequence[ReadTask], ports: FsckPorts, options: FsckOptions) -> list[ReadTask]:
     """Fill in the stores of every task, a few at a time."""
 
-    def read(store: StoreFacts) -> ReadStore | SnapstoreError:
+    def read(store: StoreFacts, running: bool) -> ReadStore | SnapstoreError:
         if options.scan:
             ports.listener(StoreStarted(store=store.store, stage="verify", total=None))
         try:
@@ -213,7 +225,7 @@ def _read_all(
                 store,
                 ports.inspector,
                 ports.backends,
-                running=store.location.task_dir in running,
+                running=running,
                 scan=options.scan,
             )
         except CaptureError as error:
@@ -228,48 +240,51 @@ def _read_all(
         return done
 
     with ThreadPoolExecutor(_THREADS, "fsck") as threads:
-        pending = [(task, [threads.submit(read, store) for store in task.stores]) for task in tasks]
-        filled = []
-        for task, futures in pending:
-            stores = [future.result() for future in futures]
-            errors = {
-                store.store: each
-                for store, each in zip(task.stores, stores, strict=True)
-                if isinstance(each, SnapstoreError)
-            }
-            read_ones = [each for each in stores if isinstance(each, ReadStore)]
-            facts = msgspec.structs.replace(
-                task,
-                stores=tuple(each.facts for each in read_ones),
-                unread=_without(task, errors).unread,
-            )
-            filled.append((facts, sum(each.pairs for each in read_ones)))
-    return filled
+        pending = [
+            (task, [threads.submit(read, store, task.running) for store in task.facts.stores])
+            for task in tasks
+        ]
+        return [_filled(task, [future.result() for future in each]) for task, each in pending]
+
+
+def _filled(task: ReadTask, stores: Sequence[ReadStore | SnapstoreError]) -> ReadTask:
+    errors = {
+        store.store: each
+        for store, each in zip(task.facts.stores, stores, strict=True)
+        if isinstance(each, SnapstoreError)
+    }
+    read = [each for each in stores if isinstance(each, ReadStore)]
+    facts = msgspec.structs.replace(
+        task.facts,
+        stores=tuple(each.facts for each in read),
+        unread=_without(task.facts, errors).unread,
+    )
+    return ReadTask(facts=facts, running=task.running, pairs=sum(each.pairs for each in read))
 
 
 def _report(
     state_dir: Path,
-    read: Sequence[tuple[TaskFacts, int]],
-    running: frozenset[Path],
+    read: Sequence[ReadTask],
     ports: FsckPorts,
     options: FsckOptions,
+    notes: Sequence[str] = (),
 ) -> FsckReport:
-    tasks = [task for task, _ in read]
+    tasks = [task.facts for task in read]
     bounds = look_up(tasks, ports)
     checked = []
-    for task in tasks:
-        own = [each for each in tasks if each.application == task.application]
+    for task in read:
+        own = [each for each in tasks if each.application == task.facts.application]
         conditions = conditions_of(own, guarantee=options.guarantee, version=options.version)
         checked.append(
             CheckedTask(
-                facts=task,
+                facts=task.facts,
                 conditions=conditions,
-                verdicts=judge_task(task, conditions, bounds),
-                running=task.task_dir in running,
+                verdicts=judge_task(task.facts, conditions, bounds),
+                running=task.running,
             )
         )
-    notes = [note for task in tasks for note in task.leftovers]
-    notes += [
+    told = [*notes, *(note for task in tasks for note in task.leftovers)]
+    told += [
         f"{task.task_dir}: what .checkpoint notes for {', '.join(map(str, task.foreign_lines))} is "
         "of another task, and nobody reads it here"
         for task in tasks
@@ -278,8 +293,8 @@ def _report(
     return FsckReport(
         state_dir=state_dir,
         tasks=tuple(checked),
-        notes=tuple(notes),
-        scanned_pairs=sum(pairs for _, pairs in read) if options.scan else None,
+        notes=tuple(told),
+        scanned_pairs=sum(task.pairs for task in read) if options.scan else None,
         bounds=None if ports.changelog is None else bounds,
     )
 

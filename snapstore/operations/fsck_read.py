@@ -1,5 +1,6 @@
 """Read what the databases of a store note, and whether their files are whole."""
 
+import os
 from collections.abc import Iterator, Mapping
 from contextlib import ExitStack
 from datetime import UTC, datetime
@@ -7,10 +8,16 @@ from pathlib import Path
 
 import msgspec
 
-from snapstore.errors import CaptureError, SourceDamagedError, StoreNotFoundError
+from snapstore.errors import (
+    CaptureError,
+    SourceDamagedError,
+    StoreChangedError,
+    StoreNotFoundError,
+)
 from snapstore.model.state_facts import Damage, DatabaseFacts, StoreFacts
 from snapstore.model.store import StoreLocation
 from snapstore.operations.discover import backend_of
+from snapstore.operations.fingerprint import file_facts
 from snapstore.ports import StartInspector, StoreBackend, StoreView
 
 CURRENT = "CURRENT"
@@ -34,8 +41,8 @@ def read_store(
     """Open every database of a store for reading, and all its blocks with ``scan``.
 
     A store that an application has open is captured; of one that nobody writes to each database is
-    opened by itself, so that one that is broken hides no other. Raises StoreChangedError when a
-    live store would not settle, and CaptureError when it cannot be read.
+    opened by itself, so that one that is broken hides no other. Raises StoreChangedError when it
+    changed meanwhile and may be looked at again, and CaptureError when it cannot be read.
     """
     if not store.databases:
         return ReadStore(facts=store)
@@ -43,7 +50,19 @@ def read_store(
     try:
         if running:
             return _read_live(store, inspector, backend, scan=scan)
-        return _read_closed(store, inspector, backend, scan=scan)
+        before = _files(store)
+        read = _read_closed(store, inspector, backend, scan=scan)
+        if read.facts.damage != store.damage:
+            # A folder that was moved away and back is damaged once, and not twice.
+            again = _read_closed(store, inspector, backend, scan=scan)
+            if again.facts.damage != read.facts.damage:
+                raise _changed(store)
+        if _files(store) != before:
+            # What was said of files that did not stay is not to be believed, good or bad.
+            raise _changed(store)
+        return read
+    except FileNotFoundError as error:
+        raise _changed(store) from error
     except OSError as error:
         raise CaptureError(
             f"{store.store} cannot be read: {error.strerror or error}: {error.filename}",
@@ -51,13 +70,35 @@ def read_store(
         ) from error
 
 
+def _files(store: StoreFacts) -> object:
+    """Look at the files that nobody should change; None where they cannot all be looked at."""
+    try:
+        files = file_facts(str(store.location.path))
+    except PermissionError:
+        return None
+    return None if files is None else sorted(files)
+
+
+def _changed(store: StoreFacts) -> StoreChangedError:
+    return StoreChangedError(
+        f"{store.store} changed or went away while it was read",
+        hint="try again",
+        path=str(store.location.path),
+    )
+
+
 def made_at(location: StoreLocation) -> datetime | None:
-    """Return the time of the oldest file of a store; None where there is none."""
-    times = [
-        path.stat(follow_symlinks=False).st_mtime
-        for path in location.path.rglob("*")
-        if path.is_file()
-    ]
+    """Return the time of the oldest file of a store; None where there is none.
+
+    Files that go away meanwhile do not count.
+    """
+    times = []
+    for folder, _, names in os.walk(location.path):
+        for name in names:
+            try:
+                times.append(Path(folder, name).lstat().st_mtime)
+            except FileNotFoundError:
+                continue
     return datetime.fromtimestamp(min(times), UTC) if times else None
 
 
@@ -76,6 +117,8 @@ def _read_live(
     except SourceDamagedError as error:
         return ReadStore(facts=_with_damage(store, [_damage(error, store, None)]))
     except StoreNotFoundError:
+        if not store.location.path.is_dir():
+            raise _changed(store) from None
         return ReadStore(facts=msgspec.structs.replace(store, databases=()))
     return ReadStore(facts=facts, pairs=pairs)
 
@@ -99,6 +142,9 @@ def _read_closed(
                 pairs += sum(1 for _ in _pairs(view)) if scan else 0
             except SourceDamagedError as error:
                 damage.append(_damage(error, store, database.name))
+            except StoreNotFoundError as error:
+                # It had files a moment ago.
+                raise _changed(store) from error
         marked = tuple(
             msgspec.structs.replace(each, empty=each.name in empty) for each in store.databases
         )
