@@ -14,7 +14,7 @@ export AWS_ACCESS_KEY_ID=drill AWS_SECRET_ACCESS_KEY=made-up AWS_EC2_METADATA_DI
 moto_server -H 127.0.0.1 -p "$port" >"$work/moto.log" 2>&1 &
 server=$!
 trap 'kill "$server"; rm -rf "$work"' EXIT
-for _ in $(seq 100); do
+for _ in $(seq 600); do
   curl --noproxy '*' -fsS -X PUT "http://127.0.0.1:$port/drill" >/dev/null 2>&1 && break
   sleep 0.2
 done

@@ -34,7 +34,7 @@ def run(command: Sequence[object], folder: Path) -> subprocess.CompletedProcess[
         capture_output=True,
         text=True,
         check=False,
-        timeout=120,
+        timeout=400,
     )
 
 

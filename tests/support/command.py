@@ -36,7 +36,7 @@ class Command:
             stdin=subprocess.DEVNULL,
             capture_output=True,
             text=True,
-            timeout=120,
+            timeout=400,
             check=False,
         )
         answer = Answer(done.returncode, done.stdout, done.stderr)
@@ -47,7 +47,7 @@ class Command:
         return answer
 
     def kill_when(
-        self, reached: Callable[[], bool], *arguments: object, timeout: float = 60
+        self, reached: Callable[[], bool], *arguments: object, timeout: float = 180
     ) -> None:
         """Run until that is so, and end it with SIGKILL; AssertionError when it ends before."""
         log = self.home / "killed"

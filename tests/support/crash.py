@@ -44,7 +44,7 @@ def _run(arguments: list[str]) -> subprocess.CompletedProcess[str]:
         cwd=PROJECT,
         capture_output=True,
         text=True,
-        timeout=120,
+        timeout=400,
         check=False,
     )
 

@@ -4,7 +4,7 @@ import hashlib
 import os
 import threading
 from collections.abc import Callable, Iterator, Sequence
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
 from snapstore.backends.rocksdb import RocksDBBackend
@@ -46,7 +46,12 @@ class RestoreLab:
         self.layout = KafkaStreamsLayout()
         self.backends = {"rocksdb": RocksDBBackend()}
         self.events: list[Event] = []
+        self.ahead = timedelta()
         self._runs = 0
+
+    def clock(self) -> datetime:
+        """Show the present time and so much more."""
+        return utc_now() + self.ahead
 
     @classmethod
     def reopened(cls, folder: Path) -> "RestoreLab":
@@ -63,7 +68,7 @@ class RestoreLab:
             SnapshotOptions(),
             layout=self.layout,
             backends=self.backends,
-            clock=utc_now,
+            clock=self.clock,
             listener=self.events.append,
             cache=None,
         )
@@ -123,7 +128,7 @@ class RestoreLab:
             layout=self.layout,
             backends=self.backends,
             check=check,
-            clock=utc_now,
+            clock=self.clock,
             listener=self.events.append,
             reached=reached,
         )

@@ -14,7 +14,9 @@ from tests.support.processes import ChildProcess
 
 ACCESS_KEY = "a"
 SECRET_KEY = "s"
-_READY_WITHIN_S = 60
+_READY_WITHIN_S = 120
+_ATTEMPTS = 3
+"""Somebody else may take a free port before the server does."""
 _ACTIONS = ["Admin", "Read", "Write", "List", "Tagging"]
 
 
@@ -30,6 +32,19 @@ def seaweedfs_server(folder: Path) -> Iterator[str]:
     config.write_text(json.dumps({"identities": [identity]}))
     files = folder / "files"
     files.mkdir()
+    for attempt in range(1, _ATTEMPTS + 1):
+        s3, process = _started(folder, files, config)
+        try:
+            url = f"http://127.0.0.1:{s3}"
+            if _await_ready(url, process, last=attempt == _ATTEMPTS):
+                yield url
+                return
+        finally:
+            process.kill()
+
+
+def _started(folder: Path, files: Path, config: Path) -> tuple[int, ChildProcess]:
+    """Start one on ports of its own; returns that of S3."""
     s3, master, volume, filer = free_ports(4)
     command = [
         str(Path(sys.executable).with_name("weed")),
@@ -50,13 +65,7 @@ def seaweedfs_server(folder: Path) -> Iterator[str]:
         "-s3.port.lance=0",
         "-s3.port.iceberg=0",
     ]
-    process = ChildProcess(command, folder / "weed.log")
-    try:
-        url = f"http://127.0.0.1:{s3}"
-        _await_ready(url, process)
-        yield url
-    finally:
-        process.kill()
+    return s3, ChildProcess(command, folder / "weed.log")
 
 
 def free_ports(count: int) -> list[int]:
@@ -76,15 +85,18 @@ def free_ports(count: int) -> list[int]:
     return found
 
 
-def _await_ready(url: str, process: ChildProcess) -> None:
+def _await_ready(url: str, process: ChildProcess, *, last: bool) -> bool:
+    """Whether it answers; AssertionError when it does not, or has ended and is the last."""
     deadline = time.monotonic() + _READY_WITHIN_S
     while time.monotonic() < deadline and process.running:
         try:
             with urllib.request.urlopen(f"{url}/status", timeout=5):
-                return
+                return True
         except urllib.error.HTTPError as error:
             with error:
-                return
+                return True
         except OSError:
             time.sleep(0.1)
+    if not process.running and not last:
+        return False
     raise AssertionError(f"SeaweedFS did not become ready\n{process.tail()}")

@@ -1,5 +1,7 @@
 """What reading, listing and deleting do when server or network misbehave."""
 
+from datetime import timedelta
+
 import msgspec
 import pytest
 
@@ -82,18 +84,18 @@ def test_a_server_that_ignores_the_range_is_not_believed(
 
 
 @pytest.mark.slow
-def test_a_slow_server_is_asked_again(proxy: S3Proxy, open_s3: OpenS3) -> None:
-    from datetime import timedelta
-
-    storage = open_s3(read_timeout=timedelta(seconds=1))
+def test_a_slow_server_is_asked_again(proxy: S3Proxy, storage: S3Storage, open_s3: OpenS3) -> None:
     storage.put("k", b"x")
-    late = Reply(status=500, delay_s=1.5)
+    late = Reply(status=500, delay_s=10)
     proxy.rules.append(first(1, on("GET", late)))
 
-    assert storage.get("k", limit_bytes=10) == b"x"
+    # The second answer may be late as well, if the machine is busy.
+    patient = open_s3(read_timeout=timedelta(seconds=1), max_attempts=8)
+    assert patient.get("k", limit_bytes=10) == b"x"
     proxy.rules[:] = [on("GET", late)]
+    impatient = open_s3(read_timeout=timedelta(seconds=1))
     with pytest.raises(StorageError, match="Read timeout") as caught:
-        storage.get("k", limit_bytes=10)
+        impatient.get("k", limit_bytes=10)
     assert caught.value.hint == "the server is slow: run again"
 
 
