@@ -1,9 +1,10 @@
-"""Processes that save, and processes that prune, all in one repository, for so many seconds.
+"""Processes that save, and processes that prune, all in one repository, until they are stopped.
 
-    python -m tests.support.crowd save URL ENDPOINT FOLDER SECONDS NAME
-    python -m tests.support.crowd prune URL ENDPOINT FOLDER SECONDS NAME
+    python -m tests.support.crowd save URL ENDPOINT FOLDER NAME
+    python -m tests.support.crowd prune URL ENDPOINT FOLDER NAME
 
-Each prints one JSON document at its end: how often it did what.
+Each keeps in FOLDER/seen a JSON document of how often it did what, and ends once there is a file
+``stop`` beside FOLDER.
 """
 
 import json
@@ -28,6 +29,8 @@ from snapstore.storages.s3 import S3Options, S3Storage
 from tests.support.folder_store import FolderBackend, folder_layout, write_store
 
 STORES = ("counts", "totals")
+STOP = "stop"
+_SEEN = "seen"
 _CONTENTS = 30
 _FILES = 6
 
@@ -36,14 +39,13 @@ def open_crowded(url: str, endpoint: str) -> Repository:
     return Repository.open(S3Storage(url, S3Options(endpoint_url=endpoint)))
 
 
-def save(url: str, endpoint: str, folder: Path, seconds: float, name: str) -> Counter[str]:
+def save(url: str, endpoint: str, folder: Path, name: str) -> None:
     """Save two stores again and again; some of their files change each time."""
     repository = open_crowded(url, endpoint)
     chance = random.Random(name)
     seen: Counter[str] = Counter()
     cache = HashCache(folder / "hashes")
-    ends = time.monotonic() + seconds
-    while time.monotonic() < ends:
+    while _goes_on(folder, seen):
         store = chance.choice(STORES)
         layout = folder_layout(store)
         place = folder / store
@@ -67,14 +69,12 @@ def save(url: str, endpoint: str, folder: Path, seconds: float, name: str) -> Co
         )
         for outcome in report.outcomes:
             seen[outcome.status if outcome.error is None else outcome.error.code] += 1
-    return seen
 
 
-def prune_often(url: str, endpoint: str, folder: Path, seconds: float, name: str) -> Counter[str]:
+def prune_often(url: str, endpoint: str, folder: Path, name: str) -> None:
     repository = open_crowded(url, endpoint)
     seen: Counter[str] = Counter()
-    ends = time.monotonic() + seconds
-    while time.monotonic() < ends:
+    while _goes_on(folder, seen):
         try:
             report = prune(
                 repository,
@@ -97,7 +97,19 @@ def prune_often(url: str, endpoint: str, folder: Path, seconds: float, name: str
         seen["unjudged"] += len(report.unjudged)
         seen["failed"] += len(report.failed)
         time.sleep(0.5)
-    return seen
+
+
+def seen_by(folder: Path) -> Counter[str]:
+    """Return how often the process of that folder did what so far."""
+    path = folder / _SEEN
+    return Counter(json.loads(path.read_text())) if path.exists() else Counter()
+
+
+def _goes_on(folder: Path, seen: Counter[str]) -> bool:
+    part = folder / f"{_SEEN}.part"
+    part.write_text(json.dumps(seen))
+    part.replace(folder / _SEEN)
+    return not (folder.parent / STOP).exists()
 
 
 def utc_now() -> datetime:
@@ -109,6 +121,6 @@ def _nobody(event: Event) -> None:
 
 
 if __name__ == "__main__":
-    kind, url_, endpoint_, folder_, seconds_, name_ = sys.argv[1:]
+    kind, url_, endpoint_, folder_, name_ = sys.argv[1:]
     work = {"save": save, "prune": prune_often}[kind]
-    sys.stdout.write(json.dumps(work(url_, endpoint_, Path(folder_), float(seconds_), name_)))
+    work(url_, endpoint_, Path(folder_), name_)
