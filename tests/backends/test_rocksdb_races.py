@@ -1,5 +1,6 @@
 """What the application may do between any two steps of an attempt: it is noticed, or harmless."""
 
+import shutil
 from collections.abc import Callable
 from pathlib import Path
 
@@ -10,7 +11,7 @@ from snapstore.backends.rocksdb.freeze import Freezer, UnsettledError
 from snapstore.backends.rocksdb.held import Held, Pin
 from snapstore.backends.rocksdb.opened import OpenDatabase, OpenError
 from snapstore.testing.backend_contract import replay
-from tests.support.rocksdb import LOGGED, NOTED, OFFSETS, UNLOGGED, Shape, Store
+from tests.support.rocksdb import LOGGED, NOTED, OFFSETS, UNLOGGED, Shape, Store, make_database
 
 Step = str
 _STEPS = ("held a table", "copied the MANIFEST", "copied a log", "read CURRENT")
@@ -132,3 +133,20 @@ def test_a_manifest_that_is_replaced_during_an_attempt_is_noticed(tmp_path: Path
     )
     with pytest.raises(UnsettledError, match="a new MANIFEST"):
         freezer.freeze()
+
+
+@pytest.mark.parametrize("step", ["held a table", "copied the MANIFEST", "read CURRENT"])
+def test_another_folder_of_the_same_name_is_noticed(tmp_path: Path, step: Step) -> None:
+    """Two copies of a database may have tables of one name and size with different bytes."""
+    folder = tmp_path / "counts"
+    make_database(folder, 100)
+    shutil.copytree(folder, tmp_path / "other")
+    view = tmp_path / "view"
+    view.mkdir()
+
+    def replace() -> None:
+        folder.rename(tmp_path / "aside")
+        (tmp_path / "other").rename(folder)
+
+    with pytest.raises(UnsettledError, match="replaced"):
+        InterruptedFreezer(folder, view, step, replace).freeze()

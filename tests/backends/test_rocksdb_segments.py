@@ -47,9 +47,25 @@ def test_every_segment_is_a_database_with_its_own_number(task: Path, tmp_path: P
 
 
 def test_a_segment_that_expires_as_a_whole_may_be_absent(task: Path) -> None:
+    _break(task, 1000)
+    backend = RocksDBBackend(sleep=lambda _: shutil.rmtree(_segment(task, 1000)))
+    assert _databases(task, backend) == (f"{ROOT}/window.2000", f"{ROOT}/window.3000")
+
+
+@pytest.mark.parametrize("day", [2000, 3000])
+def test_a_segment_that_vanishes_before_an_older_one_has_not_expired(task: Path, day: int) -> None:
+    """The store is being removed: what was held of it must not pass for all of it."""
+    _break(task, day)
+    backend = RocksDBBackend(sleep=lambda _: shutil.rmtree(_segment(task, day)))
+    with pytest.raises(StoreChangedError, match=f"{day} was removed"):
+        _databases(task, backend)
+
+
+def test_a_store_that_is_removed_when_one_segment_is_held_is_no_capture(task: Path) -> None:
     _break(task, 2000)
-    backend = RocksDBBackend(sleep=lambda _: shutil.rmtree(_segment(task, 2000)))
-    assert _databases(task, backend) == (f"{ROOT}/window.1000", f"{ROOT}/window.3000")
+    backend = RocksDBBackend(sleep=lambda _: shutil.rmtree(task / ROOT))
+    with pytest.raises(StoreChangedError, match="was removed"):
+        _databases(task, backend)
 
 
 def test_a_segment_that_appears_meanwhile_is_captured_too(task: Path) -> None:

@@ -17,6 +17,7 @@ from snapstore.backends.rocksdb.hold import HeldDatabase, Pause, hold_database
 from snapstore.backends.rocksdb.options import RocksDBOptions
 from snapstore.backends.rocksdb.view import RocksDBView
 from snapstore.errors import CaptureError, StoreChangedError, StoreNotFoundError
+from snapstore.model.identity import natural_order
 from snapstore.model.pinned import identity_of
 from snapstore.model.store import BytesSource, CapturedFile, StoreLocation
 
@@ -86,7 +87,8 @@ def capture_store(
     """Hold every database of the store, each one opened; ``stack`` frees them.
 
     Databases need no common moment: each knows its own offset. But a segment that appears meanwhile
-    belongs to the store, and one that vanished as a whole has expired.
+    belongs to the store, and one that vanished as a whole has expired: if it was older than all
+    others. Else the store itself is being removed, and what is left of it is not the store.
     """
     side_files = _side_files(location)
     found = _find(location)
@@ -98,6 +100,7 @@ def capture_store(
         )
     check_free_space(location.path, options.min_free_bytes)
     held: dict[str, HeldDatabase] = {}
+    vanished: set[str] = set()
     rounds = 0
     while missing := [each for each in found if each.name not in held]:
         rounds += 1
@@ -107,14 +110,22 @@ def capture_store(
             )
         for each in missing:
             database = hold_database(each, _new_folder(room), options, pause)
-            if database is not None:
-                stack.callback(database.close)
-                held[each.name] = database
+            if database is None:
+                vanished.add(each.name)
+                continue
+            stack.callback(database.close)
+            held[each.name] = database
         found = _find(location)
-    if not held:
+    if not found or not held:
         raise StoreChangedError(
             f"{location.path} was removed while it was read", path=str(location.path)
         )
+    oldest = min(held, key=natural_order)
+    for name in vanished - held.keys():
+        if natural_order(name) > natural_order(oldest):
+            raise StoreChangedError(
+                f"{name} was removed while {location.path} was read", path=str(location.path)
+            )
     return RocksDBCapture(list(held.values()), side_files, location.path, options.min_free_bytes)
 
 

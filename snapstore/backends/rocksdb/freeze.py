@@ -11,7 +11,8 @@ between cannot be seen, but only after the MANIFEST has grown: then the attempt 
 """
 
 import os
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import contextmanager
 from pathlib import Path
 
 import msgspec
@@ -86,6 +87,24 @@ class Freezer:
                 log.free()
 
     def _freeze(self) -> Frozen:
+        with self._same_folder():
+            return self._freeze_files()
+
+    @contextmanager
+    def _same_folder(self) -> Iterator[None]:
+        """Two copies of a database have tables of one name and size with different bytes."""
+        try:
+            fd = os.open(self._source, os.O_PATH | os.O_CLOEXEC)
+        except FileNotFoundError as error:
+            raise UnsettledError("its folder is gone") from error
+        try:
+            yield
+            if not _leads_to(self._source, os.fstat(fd)):
+                raise UnsettledError("its folder was replaced")
+        finally:
+            os.close(fd)
+
+    def _freeze_files(self) -> Frozen:
         before = self._list()
         self._hold_new(before)
         current = self._read_current(before)
