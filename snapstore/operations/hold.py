@@ -1,9 +1,11 @@
 """Hold one store still, in the order that keeps its offset from being newer than its files."""
 
+import os
 import random
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from datetime import datetime
+from pathlib import Path
 from typing import TypeVar
 
 import msgspec
@@ -38,31 +40,79 @@ class HeldOffsets(msgspec.Struct, frozen=True, kw_only=True):
     remarks: tuple[str, ...]
 
 
+class _Folders:
+    """The folders of a store and of its task, as they are now; ``stack`` lets go of them.
+
+    Held open, so that no other gets the inode of one that is removed.
+    """
+
+    def __init__(self, location: StoreLocation, stack: ExitStack) -> None:
+        self._location = location
+        self._files: list[tuple[Path, os.stat_result]] = []
+        for path in {location.task_dir, location.path}:
+            try:
+                fd = os.open(path, os.O_PATH | os.O_CLOEXEC)
+            except (FileNotFoundError, NotADirectoryError):
+                # What is not there, the backend will say.
+                continue
+            stack.callback(os.close, fd)
+            self._files.append((path, os.fstat(fd)))
+
+    def require_same(self) -> None:
+        """Raise StoreChangedError where another one, or none, has the name of one of them."""
+        for path, was in self._files:
+            try:
+                now = path.stat()
+            except (FileNotFoundError, NotADirectoryError) as error:
+                raise _went_away(self._location) from error
+            if (now.st_dev, now.st_ino) != (was.st_dev, was.st_ino):
+                raise _went_away(self._location)
+
+
+def _went_away(location: StoreLocation) -> StoreChangedError:
+    return StoreChangedError(
+        f"{location.store} went away or was replaced while it was read",
+        hint="try again",
+        store=str(location.store),
+        path=str(location.path),
+    )
+
+
 @contextmanager
 def held_store(
     location: StoreLocation, layout: Layout, backend: StoreBackend, clock: Clock
 ) -> Iterator[HeldStore]:
     """Ask whether it runs, read the noted offsets, then capture the files; free them at the end.
 
-    Raises StoreChangedError at the end when an application was started meanwhile, and what
+    Raises StoreChangedError when its folder, or that of its task, did not stay the same until it
+    was captured, and at the end when an application was started meanwhile; what
     ``StoreBackend.capture`` raises; CaptureError for what the operating system refuses.
     """
     began_at = clock()
     try:
-        running = layout.in_use(location)
-        noted_offsets = layout.noted_offsets(location)
-        with backend.capture(location) as capture:
+        with ExitStack() as stack:
+            # An offset is that of the files beside it, and of no folder that took their place.
+            folders = _Folders(location, stack)
+            running = layout.in_use(location)
+            noted_offsets = layout.noted_offsets(location)
+            capture = stack.enter_context(backend.capture(location))
+            folders.require_same()
             yield HeldStore(
                 capture=capture,
                 running=running,
                 noted_offsets=noted_offsets,
                 began_at=began_at.replace(microsecond=began_at.microsecond // 1000 * 1000),
             )
+            if capture.view.databases != (location.root,):
+                # Of several databases those that are removed first look as if they had expired.
+                folders.require_same()
             if not running and layout.in_use(location):
                 raise StoreChangedError(
                     f"the application of {location.store} was started while its store was read",
                     hint="try again",
                 )
+    except (FileNotFoundError, NotADirectoryError) as error:
+        raise _went_away(location) from error
     except OSError as error:
         raise CaptureError(
             f"{location.store} cannot be read: {error.strerror or error}: {error.filename}",

@@ -105,11 +105,14 @@ def test_g12_the_offset_is_that_of_before_the_files_however_far_it_moved_since(t
     assert position.applied_offset == 100
 
 
-@pytest.mark.parametrize("later", [None, "app-a-changelog 3 -4"])
+@pytest.mark.parametrize("later", [None, "app-a-changelog 3 -4", "app-a-changelog 3 99"])
 def test_an_offset_that_was_withdrawn_during_the_capture_is_not_used(
     task: Task, later: str | None
 ) -> None:
-    """An exactly-once application withdraws it when it starts, and then writes."""
+    """An exactly-once application withdraws it when it starts, and then writes.
+
+    A lower one is of a store that was removed and is being filled anew.
+    """
     task.store("a")
     path = task.checkpoint("app-a-changelog 3 100")
     layout = KafkaStreamsLayout()
@@ -118,6 +121,16 @@ def test_an_offset_that_was_withdrawn_during_the_capture_is_not_used(
     path.unlink() if later is None else task.checkpoint(later)
     with task.view("a") as view, pytest.raises(StoreChangedError):
         layout.positions(location, noted, view, running=True)
+
+
+@pytest.mark.parametrize("running", [False, True])
+def test_an_offset_file_that_comes_meanwhile_is_looked_at_again(task: Task, running: bool) -> None:
+    """Its task was away for a moment, or has just been closed."""
+    task.store("a")
+    location = task.location("a")
+    task.checkpoint("app-a-changelog 3 100")
+    with task.view("a") as view, pytest.raises(StoreChangedError, match="was made while"):
+        KafkaStreamsLayout().positions(location, None, view, running=running)
 
 
 class TestWithoutChangelog:

@@ -77,11 +77,13 @@ def noted_positions(
     if running:
         _refuse_exactly_once(store, here, options)
     if noted is None:
+        if read_offset_file(location) is not None:
+            raise _changed(location, f"{offset_file(location)} was made")
         raise _no_file(location, running=running)
     if topic is None:
         return _without_topic(location, matched, running=running)
     positions = known_positions(store, topic, offsets)
-    _refuse_withdrawn(location, [position.changelog for position in positions])
+    _refuse_withdrawn(location, {each.changelog: offsets[each.changelog] for each in positions})
     return positions
 
 
@@ -154,13 +156,23 @@ def _without_topic(
     return ()
 
 
-def _refuse_withdrawn(location: StoreLocation, changelogs: Sequence[ChangelogPartition]) -> None:
+def _refuse_withdrawn(location: StoreLocation, noted: Offsets) -> None:
+    """Raise where an offset is gone, or lower: the files may be of a store that was begun anew."""
     now = read_offset_file(location)
     offsets = {} if now is None else parse_checkpoint(now, offset_file(location))
-    gone = [str(changelog) for changelog in changelogs if offsets.get(changelog) is None]
-    if gone:
-        raise StoreChangedError(
-            f"{offset_file(location)} no longer notes {', '.join(gone)}",
-            hint="the application has just started, or has given the task up: try again",
-            store=str(location.store),
-        )
+    for changelog, offset in noted.items():
+        found = offsets.get(changelog)
+        if found is None:
+            raise _changed(location, f"{offset_file(location)} no longer notes {changelog}")
+        if offset is not None and found < offset:
+            raise _changed(
+                location, f"{offset_file(location)} noted {offset} for {changelog}, and now {found}"
+            )
+
+
+def _changed(location: StoreLocation, what: str) -> StoreChangedError:
+    return StoreChangedError(
+        f"{what} while {location.store} was read",
+        hint="the application has just started, or has given the task up: try again",
+        store=str(location.store),
+    )
