@@ -64,7 +64,10 @@ def main() -> None:
         from click.shell_completion import shell_complete
 
         sys.exit(shell_complete(snapstore, {}, "snapstore", _COMPLETION, os.environ[_COMPLETION]))
-    sys.exit(run(sys.argv[1:], os.environ))
+    code = run(sys.argv[1:], os.environ)
+    # Python's own last search for cycles would go through all of them once more.
+    gc.freeze()
+    sys.exit(code)
 
 
 def _replace_closed_streams() -> None:

@@ -1,7 +1,7 @@
 """The plug-ins of one run, made from the configuration when they are first asked for."""
 
 from collections.abc import Iterator, Mapping
-from contextlib import closing, contextmanager
+from contextlib import AbstractContextManager, closing, contextmanager, nullcontext
 from pathlib import Path
 from typing import Any, cast
 
@@ -10,7 +10,14 @@ import msgspec
 from snapstore.config import Config
 from snapstore.config.schema import StoreConfig
 from snapstore.errors import ConfigError
-from snapstore.ports import Changelog, Discovery, Layout, ObjectStorage, StoreBackend
+from snapstore.ports import (
+    Changelog,
+    Discovery,
+    Layout,
+    ObjectStorage,
+    StoreBackend,
+    WatchingLayout,
+)
 from snapstore.registry import BUILT_IN, Registry
 
 
@@ -39,14 +46,14 @@ class ConfiguredLayout:
     """A layout whose stores are as the section ``stores`` says: skipped, or of another backend."""
 
     def __init__(self, layout: Layout, stores: Mapping[str, StoreConfig]) -> None:
-        self._layout = layout
+        self.layout = layout
         self._stores = stores
 
     def __getattr__(self, name: str) -> Any:
-        return getattr(self._layout, name)
+        return getattr(self.layout, name)
 
     def discover(self, state_dir: Path, application: str | None = None) -> Discovery:
-        found = self._layout.discover(state_dir, application)
+        found = self.layout.discover(state_dir, application)
         kept, notes = [], [*found.notes]
         for location in found.locations:
             store = self._stores.get(location.store.store, StoreConfig())
@@ -69,6 +76,12 @@ def configured_layout(config: Config, registry: Registry, name: str | None = Non
     chosen = name or config.state.layout
     layout = registry.layout(chosen, layout_options(config, registry, chosen))
     return cast("Layout", ConfiguredLayout(layout, config.stores))
+
+
+def watching_locks(layout: Layout) -> AbstractContextManager[None]:
+    """Make it cheap to ask the layout who is in use, where it can do that."""
+    asked = layout.layout if isinstance(layout, ConfiguredLayout) else layout
+    return asked.watching_locks() if isinstance(asked, WatchingLayout) else nullcontext()
 
 
 def layout_options(config: Config, registry: Registry, name: str) -> dict[str, object]:

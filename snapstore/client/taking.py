@@ -17,6 +17,7 @@ from snapstore.client.parts import (
     configured_changelog,
     configured_layout,
     state_dir,
+    watching_locks,
 )
 from snapstore.client.seeing import Seeing
 from snapstore.config import Config
@@ -147,7 +148,7 @@ class SnapshotVerbs(CatalogVerbs):
         backends = ConfiguredBackends(self.config, self.registry)
         named = directory is not None or self.config.state.dir is not None
         place = state_dir(self.config, directory) if named else None
-        with self._changelog() as changelog:
+        with watching_locks(chosen), self._changelog() as changelog:
             ports = None
             if changelog is not None:
                 # Imported here: without Kafka nothing is replayed.

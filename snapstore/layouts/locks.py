@@ -16,8 +16,11 @@ from pathlib import Path
 from snapstore.errors import CaptureError, StoreInUseError
 from snapstore.layouts import lock_probe
 from snapstore.layouts.lock_probe import FLOCK, asked_by_a_fork
+from snapstore.layouts.lock_watch import LockWatch
 
 _TASKS = Path("/proc/self/task")
+
+_watches: list[LockWatch] = []
 
 
 def held_locks(paths: Iterable[Path]) -> frozenset[Path]:
@@ -32,7 +35,7 @@ def held_locks(paths: Iterable[Path]) -> frozenset[Path]:
     if not asked:
         return frozenset()
     names = [os.fsencode(path) for path in asked]
-    told = asked_by_a_fork(names) if _is_single_threaded() else _asked_by_a_program(names)
+    told = _asked(names)
     if not (told.startswith(b"+") and told.endswith(b"\n")):
         why = told.removeprefix(b"-").decode(errors="backslashreplace").strip()
         raise CaptureError(
@@ -40,6 +43,33 @@ def held_locks(paths: Iterable[Path]) -> frozenset[Path]:
             hint="run snapstore as the user of the application",
         )
     return frozenset(asked[int(number)] for number in told[1:].split())
+
+
+@contextmanager
+def watching_locks() -> Iterator[None]:
+    """Make the questions of many threads cheap, where this begins while there is only one.
+
+    A child process answers them until this is left. The questions of other threads than those of
+    the caller are answered by it as well.
+    """
+    if _watches or not _is_single_threaded():
+        yield
+        return
+    watch = LockWatch()
+    _watches.append(watch)
+    try:
+        yield
+    finally:
+        _watches.remove(watch)
+        watch.close()
+
+
+def _asked(names: Sequence[bytes]) -> bytes:
+    for watch in _watches:
+        told = watch.ask(names)
+        if told is not None:
+            return told
+    return asked_by_a_fork(names) if _is_single_threaded() else _asked_by_a_program(names)
 
 
 def _is_single_threaded() -> bool:

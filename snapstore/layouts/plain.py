@@ -11,7 +11,7 @@ changelog; no file means that the offset is not known.
 
 import re
 from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager
 from pathlib import Path
 from typing import Annotated, ClassVar
 
@@ -25,7 +25,7 @@ from snapstore.errors import (
     UnknownOffsetError,
 )
 from snapstore.layouts.folders import is_there, list_dir
-from snapstore.layouts.locks import held_locks, hold_lock
+from snapstore.layouts.locks import held_locks, hold_lock, watching_locks
 from snapstore.model.identity import ChangelogPartition, StoreId
 from snapstore.model.regular_file import read_source
 from snapstore.model.snapshot import Description
@@ -106,6 +106,9 @@ class PlainLayout:
         """Return those of which somebody holds RocksDB's lock; other stores never show."""
         held = held_locks(one.path / _LOCK for one in locations)
         return tuple(one for one in locations if one.path / _LOCK in held)
+
+    def watching_locks(self) -> AbstractContextManager[None]:
+        return watching_locks()
 
     def noted_offsets(self, location: StoreLocation) -> bytes | None:
         try:

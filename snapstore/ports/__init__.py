@@ -8,7 +8,15 @@ from datetime import datetime
 
 from snapstore.model.report import Event
 from snapstore.ports.changelog import Changelog, Tail
-from snapstore.ports.layout import Discovery, FamilyNote, FileNote, Layout, Note, StartInspector
+from snapstore.ports.layout import (
+    Discovery,
+    FamilyNote,
+    FileNote,
+    Layout,
+    Note,
+    StartInspector,
+    WatchingLayout,
+)
 from snapstore.ports.replay import ContentLayout, ReplayLayout, ReplaySubject, StoreReplay
 from snapstore.ports.storage import (
     CheckingStorage,
@@ -57,6 +65,7 @@ __all__ = [
     "StoreWriter",
     "Tail",
     "UnfinishedUpload",
+    "WatchingLayout",
     "WritableBackend",
 ]
 

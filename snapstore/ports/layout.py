@@ -120,6 +120,15 @@ class Layout(Protocol):
 
 
 @runtime_checkable
+class WatchingLayout(Protocol):
+    """A layout that can make many questions for who is in use cheap."""
+
+    def watching_locks(self) -> AbstractContextManager[None]:
+        """Until this is left, ``in_use`` costs little; to be entered before threads are started."""
+        ...
+
+
+@runtime_checkable
 class StartInspector(Protocol):
     """A layout that can read what its application goes by when it starts."""
 

@@ -1,7 +1,7 @@
 """The data directory of Faust, as a layout."""
 
 from collections.abc import Iterator, Mapping, Sequence
-from contextlib import ExitStack, contextmanager
+from contextlib import AbstractContextManager, ExitStack, contextmanager
 from pathlib import Path
 from typing import ClassVar
 
@@ -15,7 +15,7 @@ from snapstore.layouts.faust.discover import (
 from snapstore.layouts.faust.names import LOCK, changelog_of, table_dir
 from snapstore.layouts.faust.options import FaustOptions
 from snapstore.layouts.faust.replay import FaustReplay
-from snapstore.layouts.locks import held_locks, hold_lock
+from snapstore.layouts.locks import held_locks, hold_lock, watching_locks
 from snapstore.model.faust_records import FAMILY, OFFSET_KEY, decode_offset, encode_offset
 from snapstore.model.identity import ChangelogPartition, StoreId
 from snapstore.model.snapshot import Description
@@ -58,6 +58,9 @@ class FaustLayout:
         """Return those of which somebody holds RocksDB's lock, the only one there is."""
         held = held_locks(one.path / LOCK for one in locations)
         return tuple(one for one in locations if one.path / LOCK in held)
+
+    def watching_locks(self) -> AbstractContextManager[None]:
+        return watching_locks()
 
     def noted_offsets(self, location: StoreLocation) -> bytes | None:  # noqa: ARG002
         """The offset is in the database."""

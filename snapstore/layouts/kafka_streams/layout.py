@@ -1,7 +1,7 @@
 """The state directory of Kafka Streams, as a layout."""
 
 from collections.abc import Collection, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager
 from pathlib import Path
 from typing import ClassVar
 
@@ -40,7 +40,7 @@ from snapstore.layouts.kafka_streams.target import (
 )
 from snapstore.layouts.kafka_streams.task_facts import read_databases, read_tasks
 from snapstore.layouts.kafka_streams.tasks import read_task
-from snapstore.layouts.locks import held_locks, hold_lock
+from snapstore.layouts.locks import held_locks, hold_lock, watching_locks
 from snapstore.model.changelog import PartitionState
 from snapstore.model.content import ContentRules
 from snapstore.model.identity import ChangelogPartition, StoreId
@@ -83,6 +83,9 @@ class KafkaStreamsLayout:
         locks = {str(one.path): (one, _lock_files(one)) for one in locations}
         held = held_locks(path for _, paths in locks.values() for path in paths)
         return tuple(one for one, paths in locks.values() if not held.isdisjoint(paths))
+
+    def watching_locks(self) -> AbstractContextManager[None]:
+        return watching_locks()
 
     def noted_offsets(self, location: StoreLocation) -> bytes | None:
         return read_offset_file(location)

@@ -1,12 +1,12 @@
 """The state directory of Quix Streams, as a layout."""
 
 from collections.abc import Iterator, Mapping, Sequence
-from contextlib import ExitStack, contextmanager
+from contextlib import AbstractContextManager, ExitStack, contextmanager
 from pathlib import Path
 from typing import ClassVar
 
 from snapstore.errors import ConfigError, NotReplayableError
-from snapstore.layouts.locks import held_locks, hold_lock
+from snapstore.layouts.locks import held_locks, hold_lock, watching_locks
 from snapstore.layouts.quix.discover import discover
 from snapstore.layouts.quix.names import (
     LOCK,
@@ -57,6 +57,9 @@ class QuixLayout:
         """Return those of which somebody holds RocksDB's lock, the only one there is."""
         held = held_locks(one.path / LOCK for one in locations)
         return tuple(one for one in locations if one.path / LOCK in held)
+
+    def watching_locks(self) -> AbstractContextManager[None]:
+        return watching_locks()
 
     def noted_offsets(self, location: StoreLocation) -> bytes | None:  # noqa: ARG002
         """The offset is in the database."""
