@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from botocore.exceptions import BotoCoreError, ClientError
 
+from snapstore.errors import SnapstoreError
 from snapstore.model.store import ByteSource
 from snapstore.storages.checked import CheckedReader, require_hash
 from snapstore.storages.s3.body import SourceBody, header
@@ -21,6 +22,21 @@ if TYPE_CHECKING:
 
 _TOO_MANY_PARTS: Final = ("InvalidArgument", "InvalidPartNumber", "TooManyParts")
 _NO_SUCH_UPLOAD: Final = ("NoSuchUpload", "404")
+
+
+class _TooManyPartsError(Exception):
+    """The server refused a part, maybe for its number."""
+
+    def __init__(self, number: int, refusal: ClientError, action: str) -> None:
+        super().__init__(number)
+        self.number = number
+        self.refusal = refusal
+        self.action = action
+
+    def explained(self) -> SnapstoreError:
+        limit = self.number - 1
+        hint = f"if it takes only {limit}, set repository.options.max_parts to {limit}"
+        return explained(self.refusal, self.action, hint=hint)
 
 
 class MultipartUpload:
@@ -88,6 +104,10 @@ class MultipartUpload:
                 running.add(pool.submit(self._send_part, part, sha256, len(plan)))
             while running:
                 running = _collected(running, sent)
+        except _TooManyPartsError as error:
+            # Parts before it are under way, and may be refused as well.
+            first = min([error, *_refused(running)], key=lambda each: each.number)
+            raise first.explained() from first.refusal
         finally:
             self._stopped.set()
             for future in running:
@@ -139,9 +159,7 @@ class MultipartUpload:
             except ClientError as error:
                 if part.number == 1 or code_of(error) not in _TOO_MANY_PARTS:
                     raise
-                limit = part.number - 1
-                hint = f"if it takes only {limit}, set repository.options.max_parts to {limit}"
-                raise explained(error, action, hint=hint) from error
+                raise _TooManyPartsError(part.number, error, action) from error
         return {
             "PartNumber": part.number,
             "ETag": answer["ETag"],
@@ -182,6 +200,12 @@ def abort(connection: S3Connection, bucket: str, key: str, upload_id: str) -> No
     except ClientError as error:
         if code_of(error) not in _NO_SUCH_UPLOAD:
             raise
+
+
+def _refused(running: "set[Future[CompletedPartTypeDef]]") -> list[_TooManyPartsError]:
+    """Wait for parts to end, and return those that were refused for their number."""
+    errors = [future.exception() for future in running]
+    return [error for error in errors if isinstance(error, _TooManyPartsError)]
 
 
 def _collected(

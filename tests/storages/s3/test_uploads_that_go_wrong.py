@@ -1,6 +1,7 @@
 """What an upload does when server or network misbehave."""
 
 import hashlib
+import threading
 
 import pytest
 
@@ -82,7 +83,13 @@ def test_too_many_parts_for_this_server_names_limit_and_option_g72(
 ) -> None:
     source = Zeros(60 * MIB)
 
+    later_parts = threading.Event()
+
     def only_ten(request: Request) -> Reply | None:
+        if request.part == 11:
+            assert later_parts.wait(60), "part 12 was to be refused before part 11"
+        elif request.part == 12:
+            later_parts.set()
         too_many = s3_error(400, "InvalidArgument", "Part number must be from 1 to 10")
         return too_many if request.part > 10 else None
 
@@ -92,6 +99,7 @@ def test_too_many_parts_for_this_server_names_limit_and_option_g72(
         storage.put_file("f", source, sha256=source.sha256)
 
     assert caught.value.hint == "if it takes only 10, set repository.options.max_parts to 10"
+    assert "part 11 of 12" in caught.value.message
     assert list(storage.unfinished_uploads()) == []
 
 
