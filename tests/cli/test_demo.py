@@ -31,7 +31,7 @@ def test_without_its_extra_the_demo_says_what_to_install(
 ) -> None:
     for name in [name for name in sys.modules if name.startswith("snapstore.cli.demo.")]:
         monkeypatch.delitem(sys.modules, name)
-    monkeypatch.setitem(sys.modules, "moto.server", None)
+    monkeypatch.setitem(sys.modules, "moto.moto_server.werkzeug_app", None)
     result = cli("demo")
     assert result.code == 2
     assert "pip install 'snapstore[demo]'" in result.err

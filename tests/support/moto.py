@@ -1,22 +1,8 @@
 """A moto server: an S3 double that honours conditional puts but believes every checksum."""
 
-from collections.abc import Iterator
-from contextlib import contextmanager
-
 import boto3
-from moto.server import ThreadedMotoServer
 
-
-@contextmanager
-def moto_server() -> Iterator[str]:
-    """Run one on a free port; yields its URL."""
-    server = ThreadedMotoServer(ip_address="127.0.0.1", port=0, verbose=False)
-    server.start()
-    try:
-        host, port = server.get_host_and_port()
-        yield f"http://{host}:{port}"
-    finally:
-        server.stop()
+from snapstore.cli.demo.server import moto_server as moto_server
 
 
 def make_bucket(
