@@ -114,7 +114,7 @@ def test_an_interrupted_snapshot_leaves_no_snapshot(
         stderr=subprocess.PIPE,
         env=os.environ,
     ) as process:
-        wait_for_work(Path(url))
+        wait_for_work(Path(url), process)
         process.send_signal(number)
         out, err = process.communicate(timeout=120)
     assert process.returncode == 130, err
@@ -164,14 +164,13 @@ def test_an_interrupt_gives_up_large_reads_at_once(
     assert process.returncode == 130, err
 
 
-def wait_for_work(repository: Path) -> None:
+def wait_for_work(repository: Path, process: subprocess.Popen[bytes]) -> None:
     """Wait until something is being written below the repository."""
     deadline = time.monotonic() + 120
-    while time.monotonic() < deadline:
-        if [*repository.glob(".unfinished/*")]:
-            return
+    while not [*repository.glob(".unfinished/*")]:
+        assert process.poll() is None, process.communicate()
+        assert time.monotonic() < deadline, "the snapshot did not begin"
         time.sleep(0.02)
-    raise TimeoutError("the snapshot did not begin")
 
 
 def test_the_way_out_of_a_rotten_blob_that_verify_names_is_one(
