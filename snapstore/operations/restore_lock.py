@@ -3,10 +3,10 @@
 import fcntl
 import os
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 
-from snapstore.errors import RunInProgressError
+from snapstore.errors import RunInProgressError, UnavailableError
 from snapstore.operations.stage_files import FileWriter, os_errors
 
 
@@ -17,25 +17,40 @@ def work_lock(work: Path, writer: FileWriter) -> Iterator[None]:
     Raises RunInProgressError.
     """
     path = work / "lock"
-    while True:
-        writer.make_folder(work)
-        with os_errors(path):
-            fd = os.open(path, os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW | os.O_CLOEXEC, 0o600)
-        try:
-            fcntl.flock(fd, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        except BlockingIOError as error:
-            os.close(fd)
-            raise RunInProgressError(
-                f"another restore works in {work.parent}", path=str(work)
-            ) from error
-        # The run before may have removed the folder between our open and our lock.
-        if path.exists() and path.stat().st_ino == os.fstat(fd).st_ino:
-            break
-        os.close(fd)
+    while (fd := _lock(path, writer)) is None:
+        continue
     try:
         yield
     finally:
         if {entry.name for entry in work.iterdir()} == {"lock"}:
             path.unlink()
-            work.rmdir()
+            # The next run may have made its lock file there already.
+            with suppress(OSError):
+                work.rmdir()
         os.close(fd)
+
+
+def _lock(path: Path, writer: FileWriter) -> int | None:
+    """Take the lock; None when the run before has removed it, or its folder, meanwhile."""
+    try:
+        writer.make_folder(path.parent)
+        with os_errors(path):
+            fd = os.open(path, os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW | os.O_CLOEXEC, 0o600)
+    except UnavailableError as error:
+        if isinstance(error.__cause__, FileNotFoundError):
+            return None
+        raise
+    try:
+        fcntl.flock(fd, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except BlockingIOError as error:
+        os.close(fd)
+        raise RunInProgressError(
+            f"another restore works in {path.parent.parent}", path=str(path.parent)
+        ) from error
+    try:
+        if path.stat().st_ino == os.fstat(fd).st_ino:
+            return fd
+    except FileNotFoundError:
+        pass
+    os.close(fd)
+    return None
