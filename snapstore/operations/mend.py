@@ -120,7 +120,12 @@ def interrupted(
 
 def _interrupted(application_dir: Path) -> list[Path]:
     """Return the folders of tasks, of named topologies too, in which a swap was cut short."""
-    parents = [application_dir, *(path for path in application_dir.glob("__*__") if path.is_dir())]
+    try:
+        names = sorted(os.listdir(application_dir))  # noqa: PTH208 - names only
+    except FileNotFoundError:
+        return []
+    topologies = (name for name in names if name.startswith("__") and name.endswith("__"))
+    parents = [application_dir, *(application_dir / name for name in topologies)]
     return [parent for parent in parents if cut_short(parent)]
 
 

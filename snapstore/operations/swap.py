@@ -77,14 +77,22 @@ def recover(folder: Path, *, reached: Reached) -> list[str]:
 
 def cut_short(folder: Path) -> list[Path]:
     """Return the task directories of a folder of tasks whose swaps have not ended."""
-    journals = _journal(folder / "any").parent.glob("*.json")
-    return [folder / journal.stem for journal in sorted(journals)]
+    try:
+        names = sorted(os.listdir(_journal(folder / "any").parent))  # noqa: PTH208 - names only
+    except (FileNotFoundError, NotADirectoryError):
+        return []
+    return [folder / name.removesuffix(".json") for name in names if name.endswith(".json")]
 
 
 def cut_short_below(state_dir: Path) -> list[Path]:
-    """Return the task directories anywhere below a folder whose swaps have not ended."""
-    works = sorted(state_dir.rglob(WORK_FOLDER))
-    return [task_dir for work in works for task_dir in cut_short(work.parent)]
+    """Return the task directories anywhere below a folder whose swaps have not ended.
+
+    Other folders in there may come and go.
+    """
+    parents = sorted(
+        Path(parent) for parent, folders, _ in os.walk(state_dir) if WORK_FOLDER in folders
+    )
+    return [task_dir for parent in parents for task_dir in cut_short(parent)]
 
 
 def _recover(task_dir: Path, reached: Reached) -> str:
