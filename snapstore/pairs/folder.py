@@ -3,6 +3,7 @@
 import errno
 import os
 import re
+import time
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import ExitStack, contextmanager
 from pathlib import Path
@@ -26,6 +27,7 @@ from snapstore.ports import Pair
 _NAME = re.compile(r"[0-9]{12}-(base|delta)\.pairs")
 _TEMPORARY = ".new.pairs"
 _ATTEMPTS = 8
+_FIRST_PAUSE_S = 0.001
 _FULL = {errno.ENOSPC, errno.EDQUOT}
 
 Reached = Callable[[str], None]
@@ -54,16 +56,20 @@ def opened(folder: Path) -> Iterator[tuple[OpenFile, ...]]:
     Raises CaptureError for a link or anything else in place
     of a file, StoreChangedError when it kept changing, and IntegrityError for damaged files.
     """
+    before: list[str] = []
     for attempt in range(_ATTEMPTS):
         with ExitStack() as stack:
+            names = sorted(_names(folder))
             try:
-                files = [_open(folder, name, stack) for name in _names(folder)]
+                files = [_open(folder, name, stack) for name in names]
                 chain = {file.id for file in chain_of(file.summary for file in files)}
             except (FileNotFoundError, BlobMissingError) as error:
-                # A new base may have taken the place of what was listed.
+                # A new base may have taken the place of what was listed, or the store is removed.
                 if attempt < _ATTEMPTS - 1:
+                    before = names
+                    time.sleep(_FIRST_PAUSE_S * 2**attempt)
                     continue
-                if isinstance(error, BlobMissingError):
+                if isinstance(error, BlobMissingError) and names == before:
                     raise
                 raise StoreChangedError(
                     f"files kept coming and going in {folder}", path=str(folder)

@@ -2,17 +2,24 @@
 
 import hashlib
 import os
+from contextlib import suppress
 from pathlib import Path
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from snapstore.errors import BlobMissingError, CaptureError, ManifestInvalidError
+from snapstore.errors import (
+    BlobMissingError,
+    CaptureError,
+    ManifestInvalidError,
+    StoreChangedError,
+)
 from snapstore.pairs.chain import chain_of, living, newest_of_each
 from snapstore.pairs.decode import PairFile
 from snapstore.pairs.folder import add, merged, next_number, opened, remove_leftovers
 from snapstore.pairs.header import PairHeader
+from tests.support.restless import restless
 
 layers = st.lists(
     st.dictionaries(st.binary(max_size=2), st.none() | st.binary(max_size=3), max_size=8),
@@ -126,3 +133,16 @@ def test_a_file_under_another_name_is_refused(tmp_path: Path) -> None:
     (tmp_path / base.header.name).rename(tmp_path / FIRST.header.name)
     with pytest.raises(ManifestInvalidError, match="calls itself"), opened(tmp_path):
         pass
+
+
+def test_a_store_that_is_removed_and_made_again_is_damaged_at_no_moment(tmp_path: Path) -> None:
+    folder = tmp_path / "store"
+    folder.mkdir()
+    previous = None
+    for number in range(1, 40):
+        header = file(number, previous).header
+        previous = add(folder, header, [(b"key", b"%d" % number)])
+    with restless(folder, "remaking"):
+        for _ in range(1000):
+            with suppress(StoreChangedError), opened(folder) as files:
+                assert len(files) < 40
