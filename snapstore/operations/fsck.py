@@ -94,6 +94,9 @@ def fsck(state_dir: Path, ports: FsckPorts, options: FsckOptions) -> FsckReport:
         seen = _seen(_chosen(found, options), ports.inspector)
         before = [task for task in seen if not settling.has(task)]
         read = _read_all(before, ports, options)
+        if any(task.facts.orphans for task in before):
+            # Of a task that is being removed the stores may go before their lines.
+            Stop().sleep(_FIRST_PAUSE_S)
         now = ports.inspector.read_tasks(state_dir, options.application)
         settling.add(before, read, [*_seen(_chosen(now, options), ports.inspector)])
         if settling.done:

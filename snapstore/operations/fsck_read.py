@@ -18,9 +18,12 @@ from snapstore.model.state_facts import Damage, DatabaseFacts, StoreFacts
 from snapstore.model.store import StoreLocation
 from snapstore.operations.discover import backend_of
 from snapstore.operations.fingerprint import file_facts
+from snapstore.operations.stopping import Stop
 from snapstore.ports import StartInspector, StoreBackend, StoreView
 
 CURRENT = "CURRENT"
+
+_SECOND_LOOK_S = 0.1
 
 
 class ReadStore(msgspec.Struct, frozen=True, kw_only=True):
@@ -53,7 +56,8 @@ def read_store(
         before = _files(store)
         read = _read_closed(store, inspector, backend, scan=scan)
         if read.facts.damage != store.damage:
-            # A folder that was moved away and back is damaged once, and not twice.
+            # A folder that is moved, removed or filled is damaged once, and not twice.
+            Stop().sleep(_SECOND_LOOK_S)
             again = _read_closed(store, inspector, backend, scan=scan)
             if again.facts.damage != read.facts.damage:
                 raise _changed(store)
@@ -116,10 +120,9 @@ def _read_live(
             pairs = sum(1 for _ in _pairs(capture.view)) if scan else 0
     except SourceDamagedError as error:
         return ReadStore(facts=_with_damage(store, [_damage(error, store, None)]))
-    except StoreNotFoundError:
-        if not store.location.path.is_dir():
-            raise _changed(store) from None
-        return ReadStore(facts=msgspec.structs.replace(store, databases=()))
+    except StoreNotFoundError as error:
+        # It had databases a moment ago.
+        raise _changed(store) from error
     return ReadStore(facts=facts, pairs=pairs)
 
 
@@ -143,7 +146,7 @@ def _read_closed(
             except SourceDamagedError as error:
                 damage.append(_damage(error, store, database.name))
             except StoreNotFoundError as error:
-                # It had files a moment ago.
+                # It had databases a moment ago.
                 raise _changed(store) from error
         marked = tuple(
             msgspec.structs.replace(each, empty=each.name in empty) for each in store.databases

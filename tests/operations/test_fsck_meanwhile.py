@@ -9,6 +9,7 @@ from pathlib import Path
 import pytest
 
 from snapstore.backends.rocksdb import RocksDBBackend
+from snapstore.backends.rocksdb.capture import RocksDBCapture
 from snapstore.backends.rocksdb.view import RocksDBView
 from snapstore.errors import StoreChangedError
 from snapstore.layouts.kafka_streams import KafkaStreamsLayout
@@ -47,7 +48,7 @@ class WatchedLayout(KafkaStreamsLayout):
 
 
 class InterruptedBackend(RocksDBBackend):
-    """Lets something happen to the files while the n-th database is opened."""
+    """Lets something happen to the files while the n-th database is opened, or store captured."""
 
     def __init__(self, meanwhile: Mapping[int, Meanwhile]) -> None:
         super().__init__()
@@ -62,6 +63,15 @@ class InterruptedBackend(RocksDBBackend):
             super().open_view(task_dir, root) as view,
         ):
             yield view
+
+    @contextmanager
+    def capture(self, location: StoreLocation) -> Iterator[RocksDBCapture]:
+        self._opened += 1
+        with (
+            self._meanwhile.get(self._opened, nullcontext)(),
+            super().capture(location) as capture,
+        ):
+            yield capture
 
 
 def _nothing() -> None:
@@ -149,6 +159,27 @@ def test_a_task_that_appears_meanwhile_is_of_the_application_that_runs(state_dir
 def test_files_that_are_away_for_a_moment_are_no_damage(state_dir: Path, name: str) -> None:
     path = counts(state_dir) if name == "." else min(counts(state_dir).glob(name))
     report = look(state_dir, backend=InterruptedBackend({1: lambda: _away(path)}))
+    assert [verdict.kind for verdict in report.verdicts] == ["clean", "clean"]
+
+
+def test_a_store_that_is_begun_anew_meanwhile_is_read_again(state_dir: Path) -> None:
+    """While its folder is empty nothing is noted there, and that means nothing."""
+    store = counts(state_dir)
+    lock = state_dir / APPLICATION / ".lock"
+    lock.touch()
+
+    @contextmanager
+    def emptied() -> Iterator[None]:
+        aside = store.rename(state_dir / "aside")
+        store.mkdir()
+        try:
+            yield
+        finally:
+            store.rmdir()
+            aside.rename(store)
+
+    with holding_locks([lock]):
+        report = look(state_dir, backend=InterruptedBackend({1: emptied, 2: emptied}))
     assert [verdict.kind for verdict in report.verdicts] == ["clean", "clean"]
 
 
