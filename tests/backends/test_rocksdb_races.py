@@ -6,12 +6,22 @@ from pathlib import Path
 
 import pytest
 
+from snapstore.backends.rocksdb import RocksDBBackend
 from snapstore.backends.rocksdb.databases import Found
 from snapstore.backends.rocksdb.freeze import Freezer, UnsettledError
 from snapstore.backends.rocksdb.held import Held, Pin
 from snapstore.backends.rocksdb.opened import OpenDatabase, OpenError
 from snapstore.testing.backend_contract import replay
-from tests.support.rocksdb import LOGGED, NOTED, OFFSETS, UNLOGGED, Shape, Store, make_database
+from tests.support.rocksdb import (
+    LOGGED,
+    NOTED,
+    OFFSETS,
+    UNLOGGED,
+    Shape,
+    Store,
+    locate,
+    make_database,
+)
 
 Step = str
 _STEPS = ("held a table", "copied the MANIFEST", "copied a log", "read CURRENT")
@@ -150,3 +160,17 @@ def test_another_folder_of_the_same_name_is_noticed(tmp_path: Path, step: Step) 
 
     with pytest.raises(UnsettledError, match="replaced"):
         InterruptedFreezer(folder, view, step, replace).freeze()
+
+
+def test_a_current_that_is_being_written_is_waited_for(tmp_path: Path) -> None:
+    """RocksDB puts it into place by a rename; who copies a database there does not."""
+    current = make_database(tmp_path / "counts", 100) / "CURRENT"
+    content = current.read_bytes()
+    current.write_bytes(b"")
+
+    def go_on(seconds: float) -> None:
+        current.write_bytes(content)
+
+    backend = RocksDBBackend(sleep=go_on)
+    with backend.capture(locate(tmp_path, "counts")) as capture:
+        assert capture.view.databases == ("counts",)

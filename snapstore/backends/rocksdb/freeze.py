@@ -21,7 +21,7 @@ from snapstore.backends.rocksdb import names
 from snapstore.backends.rocksdb.copying import copy_bytes
 from snapstore.backends.rocksdb.databases import Found, list_names
 from snapstore.backends.rocksdb.held import Copy, Held, Pin, open_file
-from snapstore.errors import CaptureError
+from snapstore.errors import CaptureError, SourceDamagedError
 
 _PLAIN_LIMIT_BYTES = 1 << 20
 
@@ -108,7 +108,11 @@ class Freezer:
         before = self._list()
         self._hold_new(before)
         current = self._read_current(before)
-        manifest = names.named_manifest(current, self._found.name)
+        try:
+            manifest = names.named_manifest(current, self._found.name)
+        except SourceDamagedError as error:
+            # Whoever copies a database here may just have made the file.
+            raise UnsettledError("it does not name a MANIFEST", names.CURRENT) from error
         manifest_size = self._copy(manifest)
         after = self._list()
         new_logs = self._hold_new(after)
@@ -229,7 +233,10 @@ def source_state(found: Found) -> SourceState | None:
         current = read_small(found.path / names.CURRENT)
     except FileNotFoundError:
         return SourceState(None, None, listed)
-    manifest = names.named_manifest(current, found.name)
+    try:
+        manifest = names.named_manifest(current, found.name)
+    except SourceDamagedError:
+        return SourceState(current, None, listed)
     return SourceState(current, _size(found.path / manifest), listed)
 
 
