@@ -8,7 +8,6 @@ import time
 from benchmarks.lab import Lab
 from benchmarks.rows import Row, Table
 from snapstore.backends.rocksdb import RocksDBBackend
-from snapstore.backends.rocksdb.options import RocksDBOptions
 from tests.support.rocksdb import locate, make_many_tables
 
 _OPEN = """
@@ -28,8 +27,7 @@ def measure_capture(lab: Lab) -> tuple[list[Row], list[Table]]:
     location = locate(folder / "0_0", "rocksdb/counts")
     location.path.parent.mkdir(parents=True)
     make_many_tables(location.path, lab.sizes.live_files)
-    lab.temporary.mkdir(parents=True, exist_ok=True)
-    backend = RocksDBBackend(RocksDBOptions(staging_dir=str(lab.temporary)))
+    backend = RocksDBBackend()
     seconds = []
     with subprocess.Popen(
         [sys.executable, "-c", _OPEN, str(location.path)],

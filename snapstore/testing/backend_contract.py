@@ -147,7 +147,9 @@ class BackendContract(CopyContract):
                 read_whole(file)
                 capture.release(file)
                 capture.release(file)
-            assert open_files() == before
+            # A backend may keep folders of its own open until it is left.
+            opened = set(open_files()) - set(before)
+            assert not [each for each in opened if each.startswith(str(task_dir))]
         with pytest.raises(RuntimeError, match="left"), backend.capture(location):
             raise RuntimeError("left in the middle")
         assert open_files() == before

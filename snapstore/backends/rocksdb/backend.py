@@ -1,7 +1,6 @@
 """RocksDB as a store type: hold a live store still, look into one, note entries in a staged one."""
 
 import random
-import tempfile
 import time
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import ExitStack, closing, contextmanager
@@ -11,13 +10,11 @@ from typing import ClassVar
 from snapstore.backends.rocksdb.capture import RocksDBCapture, capture_store
 from snapstore.backends.rocksdb.options import RocksDBOptions
 from snapstore.backends.rocksdb.quiescent import open_store
+from snapstore.backends.rocksdb.rooms import open_links, open_rooms
 from snapstore.backends.rocksdb.view import RocksDBView
 from snapstore.backends.rocksdb.writer import RocksDBWriter
 from snapstore.backends.rocksdb.writing import write_family
-from snapstore.errors import CaptureError
 from snapstore.model.store import StoreLocation
-
-_PREFIX = "snapstore-"
 
 
 class RocksDBBackend:
@@ -48,8 +45,8 @@ class RocksDBBackend:
         SourceDamagedError naming the file when it does not open, NoSpaceError, UnsafePathError, or
         CaptureError when a right is missing.
         """
-        with self._room() as room, ExitStack() as stack:
-            yield capture_store(location, room, self._options, self._pause, stack)
+        with open_rooms(self._options.staging_dir) as rooms, ExitStack() as stack:
+            yield capture_store(location, rooms, self._options, self._pause, stack)
 
     @contextmanager
     def open_view(self, task_dir: Path, root: str) -> Iterator[RocksDBView]:
@@ -57,7 +54,7 @@ class RocksDBBackend:
 
         Raises StoreNotFoundError, or SourceDamagedError naming the file when it does not open.
         """
-        with self._room() as room, ExitStack() as stack:
+        with open_links(self._options.staging_dir) as room, ExitStack() as stack:
             yield open_store(task_dir, root, room, stack)
 
     def write_entries(
@@ -81,17 +78,3 @@ class RocksDBBackend:
 
     def _pause(self, seconds: float) -> None:
         self._sleep(seconds * (0.5 + self._draw()))
-
-    @contextmanager
-    def _room(self) -> Iterator[Path]:
-        parent = self._options.staging_dir
-        try:
-            room = tempfile.TemporaryDirectory(prefix=_PREFIX, dir=parent)
-        except OSError as error:
-            raise CaptureError(
-                f"no folder for links can be made: {error.strerror}",
-                hint="name a folder that exists and may be written as staging_dir",
-                staging_dir=parent,
-            ) from error
-        with room as path:
-            yield Path(path)

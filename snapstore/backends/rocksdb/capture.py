@@ -2,7 +2,6 @@
 
 import os
 import stat
-import tempfile
 from collections.abc import Iterable, Sequence
 from contextlib import ExitStack
 from operator import attrgetter
@@ -15,6 +14,7 @@ from snapstore.backends.rocksdb.freeze import read_small
 from snapstore.backends.rocksdb.held import Held, StagedSource
 from snapstore.backends.rocksdb.hold import HeldDatabase, Pause, hold_database
 from snapstore.backends.rocksdb.options import RocksDBOptions
+from snapstore.backends.rocksdb.rooms import Rooms
 from snapstore.backends.rocksdb.view import RocksDBView
 from snapstore.errors import CaptureError, StoreChangedError, StoreNotFoundError
 from snapstore.model.identity import natural_order
@@ -82,7 +82,7 @@ class RocksDBCapture:
 
 
 def capture_store(
-    location: StoreLocation, room: Path, options: RocksDBOptions, pause: Pause, stack: ExitStack
+    location: StoreLocation, rooms: Rooms, options: RocksDBOptions, pause: Pause, stack: ExitStack
 ) -> RocksDBCapture:
     """Hold every database of the store, each one opened; ``stack`` frees them.
 
@@ -109,7 +109,7 @@ def capture_store(
                 f"databases kept coming and going in {location.path}", path=str(location.path)
             )
         for each in missing:
-            database = hold_database(each, _new_folder(room), options, pause)
+            database = hold_database(each, rooms.inner(), options, pause)
             if database is None:
                 vanished.add(each.name)
                 continue
@@ -127,10 +127,6 @@ def capture_store(
                 f"{name} was removed while {location.path} was read", path=str(location.path)
             )
     return RocksDBCapture(list(held.values()), side_files, location.path, options.min_free_bytes)
-
-
-def _new_folder(room: Path) -> Path:
-    return Path(tempfile.mkdtemp(dir=room))
 
 
 def _find(location: StoreLocation) -> tuple[Found, ...]:
@@ -151,7 +147,7 @@ def _table_file(name: str, held: Held, status: os.stat_result) -> CapturedFile:
 
 def _copied_files(database: HeldDatabase) -> Iterable[CapturedFile]:
     for name in database.copies:
-        path = database.folder / name
+        path = (database.folder / name).resolve()
         size = path.stat().st_size
         inline = size <= _INLINE_LIMIT_BYTES and not names.is_log(name)
         source = BytesSource(path.read_bytes()) if inline else StagedSource(path, size)

@@ -57,14 +57,24 @@ class Frozen(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Freezer:
-    """Makes attempts on one database; ``folder`` is made anew by each."""
+    """Makes attempts on one database; ``folder`` is made anew by each.
+
+    ``large`` is where copies of more than a MiB go, if not there: they leave ``min_free_bytes``.
+    """
 
     def __init__(
-        self, found: Found, folder: Path, hold: Callable[[str], Held], min_free_bytes: int
+        self,
+        found: Found,
+        folder: Path,
+        hold: Callable[[str], Held],
+        min_free_bytes: int,
+        *,
+        large: Path | None = None,
     ) -> None:
         self._found = found
         self._source = found.path
         self._folder = folder
+        self._large = large or folder
         self._hold = hold
         self._min_free_bytes = min_free_bytes
         self._tables: dict[str, Held] = {}
@@ -189,7 +199,13 @@ class Freezer:
         return size
 
     def _copy_open(self, fd: int, name: str, size: int) -> None:
-        copy_bytes(fd, self._folder / name, size, min_free_bytes=self._min_free_bytes)
+        if self._large == self._folder:
+            copy_bytes(fd, self._folder / name, size, min_free_bytes=self._min_free_bytes)
+        elif size <= _PLAIN_LIMIT_BYTES:
+            copy_bytes(fd, self._folder / name, size, min_free_bytes=0)
+        else:
+            copy_bytes(fd, self._large / name, size, min_free_bytes=self._min_free_bytes)
+            (self._folder / name).symlink_to(self._large / name)
 
     def _has_log(self) -> bool:
         """Whether the write-ahead log is in use: Kafka Streams leaves every log empty."""

@@ -16,6 +16,7 @@ from snapstore.backends.rocksdb.freeze import Freezer, Frozen, UnsettledError, s
 from snapstore.backends.rocksdb.held import Copy, Held, Pin
 from snapstore.backends.rocksdb.opened import ALL_FILES, OpenDatabase, OpenError
 from snapstore.backends.rocksdb.options import RocksDBOptions
+from snapstore.backends.rocksdb.rooms import Rooms
 from snapstore.errors import CaptureError, SourceDamagedError, StoreChangedError
 
 _SAME_FAILURES = 4
@@ -47,11 +48,11 @@ class HeldDatabase(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def hold_database(
-    found: Found, room: Path, options: RocksDBOptions, pause: Pause
+    found: Found, rooms: Rooms, options: RocksDBOptions, pause: Pause
 ) -> HeldDatabase | None:
     """Hold one database still; None when its whole folder has gone meanwhile.
 
-    ``room`` is an empty folder of our own; ``pause`` sleeps for about so many seconds.
+    ``rooms`` are empty folders of our own; ``pause`` sleeps for about so many seconds.
 
     Raises StoreChangedError when it did not settle within the attempts, SourceDamagedError when
     the source stayed the same and still does not open.
@@ -64,7 +65,7 @@ def hold_database(
             pause(min(options.retry_seconds * 2 ** (len(failures) - 1), _LONGEST_PAUSE_SECONDS))
         copying = copying or not reserve(_count_tables(found))
         try:
-            return _attempt(found, room, options, copying=copying)
+            return _attempt(found, rooms, options, copying=copying)
         except (UnsettledError, OpenError) as failure:
             failures.append(failure)
             if isinstance(failure, OpenError) and failure.out_of_descriptors:
@@ -88,12 +89,11 @@ def hold_database(
     ) from failures[-1]
 
 
-def _attempt(found: Found, room: Path, options: RocksDBOptions, *, copying: bool) -> HeldDatabase:
-    folder = room / "view"
-    if folder.exists():
-        shutil.rmtree(folder)
-    folder.mkdir(mode=0o700)
-    frozen = Freezer(found, folder, _hold(room, options, copying), options.min_free_bytes).freeze()
+def _attempt(found: Found, rooms: Rooms, options: RocksDBOptions, *, copying: bool) -> HeldDatabase:
+    folder = _anew(rooms.links / "view")
+    large = folder if rooms.links == rooms.copies else _anew(rooms.copies / "view")
+    hold = _hold(rooms.copies, options, copying)
+    frozen = Freezer(found, folder, hold, options.min_free_bytes, large=large).freeze()
     opened = None
     try:
         opened = OpenDatabase(folder, found.name, max_open_files=_open_files(len(frozen.tables)))
@@ -104,6 +104,13 @@ def _attempt(found: Found, room: Path, options: RocksDBOptions, *, copying: bool
         for table in frozen.tables.values():
             table.abandon()
         raise
+
+
+def _anew(folder: Path) -> Path:
+    if folder.exists():
+        shutil.rmtree(folder)
+    folder.mkdir(mode=0o700)
+    return folder
 
 
 def _hold(room: Path, options: RocksDBOptions, copying: bool) -> Callable[[str], Held]:

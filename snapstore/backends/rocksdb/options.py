@@ -12,7 +12,8 @@ class RocksDBOptions(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_f
     the first pause between two tries, doubled each time up to a second, with jitter.
     ``min_free_bytes``: a capture gives up rather than leave less than this on a disk; files that
     the application has deleted stay allocated while they are held. ``staging_dir``: where the
-    folders of links and, if need be, copies are made (default: the system's temporary folder).
+    folders of links and, if need be, copies are made (default: links in memory where there is some,
+    copies in the system's temporary folder).
     ``copy_tables``: copy tables instead of holding them open, even where they could be held.
     """
 

@@ -1,0 +1,117 @@
+"""Folders of snapstore's own: for links, in memory where there is some, and for copies, on a disk.
+
+A folder of 10,000 links is made in hundredths of a second in memory, and in seconds on a disk on
+which others write: the journal of the file system waits for their bytes.
+"""
+
+import fcntl
+import os
+import shutil
+import tempfile
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
+from pathlib import Path
+
+import msgspec
+
+from snapstore.errors import CaptureError
+
+MEMORY = Path("/dev/shm")
+_PREFIX = "snapstore-links-"
+_COPIES_PREFIX = "snapstore-"
+_LEAST_FREE_BYTES = 16 << 20
+_LEAST_FREE_INODES = 100_000
+_YOUNG_S = 60
+
+
+class Rooms(msgspec.Struct, frozen=True):
+    """Two folders, which are one where no memory is to be had. ``links`` takes small files, too."""
+
+    links: Path
+    copies: Path
+
+    def inner(self) -> "Rooms":
+        """Make folders below them for one database, on the disk alone once memory gets scarce."""
+        copies = Path(tempfile.mkdtemp(dir=self.copies))
+        if self.links == self.copies or not _has_memory():
+            return Rooms(copies, copies)
+        return Rooms(Path(tempfile.mkdtemp(dir=self.links)), copies)
+
+
+@contextmanager
+def open_rooms(staging_dir: str | None) -> Iterator[Rooms]:
+    """Make both, with ``staging_dir`` in that, and remove them in the end with all that they hold.
+
+    Raises CaptureError when they cannot be made.
+    """
+    with _on_disk(staging_dir) as copies:
+        if staging_dir is not None or not _has_memory():
+            yield Rooms(copies, copies)
+            return
+        with _in_memory() as links:
+            yield Rooms(links, copies)
+
+
+@contextmanager
+def open_links(staging_dir: str | None) -> Iterator[Path]:
+    """Make a folder for links alone, and remove it in the end; raises CaptureError."""
+    in_memory = staging_dir is None and _has_memory()
+    with _in_memory() if in_memory else _on_disk(staging_dir) as links:
+        yield links
+
+
+def _has_memory() -> bool:
+    try:
+        memory = os.statvfs(MEMORY)
+    except OSError:
+        return False
+    return (
+        memory.f_bavail * memory.f_frsize >= _LEAST_FREE_BYTES
+        and memory.f_favail >= _LEAST_FREE_INODES
+        and os.access(MEMORY, os.W_OK | os.X_OK)
+    )
+
+
+@contextmanager
+def _on_disk(parent: str | None) -> Iterator[Path]:
+    try:
+        room = tempfile.TemporaryDirectory(prefix=_COPIES_PREFIX, dir=parent)
+    except OSError as error:
+        raise CaptureError(
+            f"no folder for links can be made: {error.strerror}",
+            hint="name a folder that exists and may be written as staging_dir",
+            staging_dir=parent,
+        ) from error
+    with room as path:
+        yield Path(path)
+
+
+@contextmanager
+def _in_memory() -> Iterator[Path]:
+    """Make a folder that is locked while it is in use; one that is not was left by a killed run."""
+    _remove_left()
+    folder = Path(tempfile.mkdtemp(prefix=_PREFIX, dir=MEMORY))
+    lock = os.open(folder, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
+    try:
+        fcntl.flock(lock, fcntl.LOCK_SH)
+        yield folder
+    finally:
+        shutil.rmtree(folder)
+        os.close(lock)
+
+
+def _remove_left() -> None:
+    """Remove what runs left that were killed; else it would take memory until the next boot."""
+    for folder in MEMORY.glob(f"{_PREFIX}*"):
+        # Of another user, in the hands of another run that removes it, or gone by now.
+        with suppress(PermissionError, BlockingIOError, FileNotFoundError):
+            lock = os.open(folder, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC | os.O_NOFOLLOW)
+            try:
+                # It is made, and locked a moment later.
+                if time.time() - os.fstat(lock).st_ctime < _YOUNG_S:
+                    continue
+                fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+                shutil.rmtree(folder)
+            finally:
+                os.close(lock)
