@@ -13,6 +13,7 @@ Python's audit events tell them. Linux only.
 """
 
 import importlib
+import itertools
 import json
 import os
 import signal
@@ -119,15 +120,13 @@ def _run(work: Callable[..., object], order: Mapping[str, Any]) -> dict[str, obj
 
 def _be_the_victim(work: Callable[..., object], order: Mapping[str, Any], writable: int) -> None:
     below, at = order["below"], order["at"]
-    seen = 0
+    numbers = itertools.count(1)
 
     def count(event: str, args: tuple[object, ...]) -> None:
-        nonlocal seen
         path = _changed(event, args)
         if path is None or (path.startswith("/") and not path.startswith(below)):
             return
-        seen += 1
-        if seen == at:
+        if next(numbers) == at:
             os.kill(os.getpid(), signal.SIGKILL)
         os.write(writable, f"{event} {os.path.basename(path)!r}\n".encode())  # noqa: PTH119
 

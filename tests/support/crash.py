@@ -12,6 +12,7 @@ import os
 import signal
 import subprocess
 import sys
+import threading
 from collections.abc import Mapping
 from pathlib import Path
 
@@ -51,11 +52,13 @@ def _run(arguments: list[str]) -> subprocess.CompletedProcess[str]:
 
 def _child(function: str, arguments: str, point: str | None, occurrence: int) -> None:
     points: list[str] = []
+    turn = threading.Lock()
 
     def reached(name: str) -> None:
-        points.append(name)
-        if name == point and points.count(name) == occurrence:
-            os.kill(os.getpid(), signal.SIGKILL)
+        with turn:
+            points.append(name)
+            if name == point and points.count(name) == occurrence:
+                os.kill(os.getpid(), signal.SIGKILL)
 
     module, _, name = function.partition(":")
     getattr(importlib.import_module(module), name)(reached, **json.loads(arguments))
