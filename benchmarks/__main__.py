@@ -10,7 +10,7 @@ from pathlib import Path
 
 import msgspec
 
-from benchmarks.again import changed_unmeasured, measure_changed, measure_unchanged
+from benchmarks.again import changed_unmeasured, measure_unchanged
 from benchmarks.capture import measure_capture
 from benchmarks.contenders import FLAGS
 from benchmarks.lab import Lab, Sizes
@@ -27,7 +27,6 @@ Suite = Callable[[Lab], tuple[list[Row], list[Table]]]
 SUITES: dict[str, Suite] = {
     "startup": measure_startup,
     "unchanged": measure_unchanged,
-    "changed": measure_changed,
     "transfer": measure_transfer,
     "local": measure_local,
     "capture": measure_capture,
@@ -87,7 +86,7 @@ def main() -> None:
         if (results / name).exists()
     ]
     rows = [row for each in measured for row in each.rows]
-    if not (results / "changed").exists():
+    if not (results / "transfer").exists():
         rows += changed_unmeasured("not part of this run")
     if not (results / "lost-disk").exists():
         rows += lost_disk_unmeasured("not part of this run")

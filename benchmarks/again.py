@@ -1,14 +1,22 @@
 """Runs that find most of their work done: nothing changed, and three tables changed."""
 
 import shutil
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Literal
 
-from benchmarks.contenders import OURS, Contender, contenders
+from benchmarks.contenders import OURS, Contender, contenders, ours_first
 from benchmarks.lab import Lab
 from benchmarks.measure import Turn, alternate
 from benchmarks.rows import Row, Table, ratio_rows
-from benchmarks.stores import TASKS, make_application, require_restored, rewrite_a_table, size_of
+from benchmarks.stores import (
+    TASKS,
+    digests,
+    make_application,
+    require_restored,
+    rewrite_a_table,
+    size_of,
+)
 
 _UNCHANGED = "nothing changed, full CLI"
 _CHANGED = "3 of 64 tables changed, full CLI"
@@ -46,7 +54,7 @@ def measure_unchanged(lab: Lab) -> tuple[list[Row], list[Table]]:
         costs = alternate(turns, lab.turns)
         target = lab.folder("restored")
         taking[OURS].restore(target)
-        require_restored(source, target)
+        require_restored(digests(source), target)
         shutil.rmtree(target)
     shutil.rmtree(source)
     rows = ratio_rows(
@@ -64,35 +72,28 @@ def _storing(contender: Contender, source: Path) -> Turn:
     return lambda _: contender.store(source)
 
 
-def measure_changed(lab: Lab) -> tuple[list[Row], list[Table]]:
-    """Between the rounds three tables are compacted anew; every contender sees the same change."""
-    source = lab.folder("changing")
+def measure_changed(
+    lab: Lab, source: Path, taking: Sequence[Contender]
+) -> tuple[list[Row], list[Table]]:
+    """Change three tables of what every contender holds, again and again, and store it anew.
+
+    Each of them sees the same changes.
+    """
     tables = lab.sizes.large_files // TASKS
-    make_application(source, [lab.sizes.large_bytes] * tables)
-    with lab.server() as env:
-        taking = {each.name: each for each in contenders(lab, env, "changing")}
-        for each in taking.values():
-            each.store(source)
 
-        def change(number: int) -> None:
-            for task in range(3):
-                rewrite_a_table(source, task, number % tables, number)
+    def change(number: int) -> None:
+        for task in range(3):
+            rewrite_a_table(source, task, number % tables, number)
 
-        turns = {name: _storing(each, source) for name, each in taking.items()}
-        costs = alternate(turns, lab.turns, before_round=change)
-        target = lab.folder("restored")
-        taking[OURS].restore(target)
-        require_restored(source, target)
-        shutil.rmtree(target)
-    shutil.rmtree(source)
-    rows = ratio_rows(
-        _CHANGED,
-        costs,
-        OURS,
-        _CHANGED_TARGETS,
-        lab.tools.missing,
-    )
-    return rows, [Table(title="Three tables of 64 changed", costs=costs)]
+    turns = {each.name: _storing(each, source) for each in taking}
+    costs = alternate(turns, lab.turns, before_round=change)
+    target = lab.folder("restored")
+    ours = next(each for each in taking if each.name == OURS)
+    ours.restore(target)
+    require_restored(digests(source), target)
+    shutil.rmtree(target)
+    rows = ratio_rows(_CHANGED, costs, OURS, _CHANGED_TARGETS, lab.tools.missing)
+    return rows, [Table(title="Three tables of 64 changed", costs=ours_first(costs))]
 
 
 def changed_unmeasured(why: str) -> list[Row]:

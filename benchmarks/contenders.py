@@ -51,6 +51,10 @@ def contenders(lab: Lab, env: Environment, place: str) -> list[Contender]:
     return [Contender(lab, name, env, f"{place}-{name.replace(' ', '-')}") for name in names]
 
 
+def ours_first(costs: dict[str, list[Cost]]) -> dict[str, list[Cost]]:
+    return dict(sorted(costs.items(), key=lambda item: item[0] != OURS))
+
+
 _RCLONE = ("-q", "--fast-list", "--use-server-modtime", "--update", "--transfers", "8")
 
 Command = Callable[[str, str, Path], tuple[str | Path, ...]]
