@@ -6,6 +6,7 @@ from pathlib import Path
 from snapstore.client.own_cache import last_runs
 from snapstore.client.parts import ConfiguredBackends
 from snapstore.client.restoring import RestoreVerbs
+from snapstore.errors import SnapshotNotFoundError
 from snapstore.model.report import nobody
 from snapstore.operations.diff import SnapshotDiff, diff
 from snapstore.operations.verify import VerifyOptions, verify
@@ -33,9 +34,11 @@ class Snapstore(RestoreVerbs):
         """Look whether snapshots can be restored: those named, or all.
 
         Damage is in the report; after it the next run looks at everything again. Raises
-        UnavailableError when the storage cannot be read.
+        UnavailableError when the storage cannot be read, and SnapshotNotFoundError when all that
+        were named have been taken out of the catalog meanwhile.
         """
-        listed = self._located(refs) or self.list().snapshots
+        named = self._located(refs)
+        listed = named or self.list().snapshots
         report = verify(
             self.repository,
             listed,
@@ -51,6 +54,10 @@ class Snapstore(RestoreVerbs):
                 limit_bytes_per_second=self.config.transfer.limit_rate,
             ),
         )
+        if named and not report.snapshots:
+            raise SnapshotNotFoundError(
+                f"snapshot {named[0].id[:12]} is not in the catalog any more", id=named[0].id
+            )
         if not report.sound:
             last_runs(self.config).forget(self.repository.marker.id, self.url)
         return report

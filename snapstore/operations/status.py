@@ -228,8 +228,11 @@ class _Survey:
             except NotUsableError as refusal:
                 passed.append(_passed(listed, refusal.error))
                 advice += refusal.advice
-            except (IntegrityError, SnapshotNotFoundError) as error:
+            except IntegrityError as error:
                 passed.append(_passed(listed, error))
+            except SnapshotNotFoundError:
+                # It was taken out of the catalog meanwhile.
+                continue
         return None
 
     def _prove(

@@ -3,7 +3,7 @@
 import hashlib
 import math
 import random
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from pathlib import Path
 from tempfile import TemporaryDirectory
@@ -73,6 +73,7 @@ def verify(
 ) -> VerifyReport:
     """Return the damage of those snapshots: none when every one of them can be restored.
 
+    One that is taken out of the catalog meanwhile has no damage, and is not counted.
     Raises what the storage raises: that it cannot be reached is no damage.
     """
     if not 0 < options.sample_percent <= 100:
@@ -98,15 +99,32 @@ def verify(
             opened += 1
             entries += count
             damage += opened_damage
+    spoiled = {name for found in damage for name in found.snapshots}
+    gone = {
+        item.id for item in listed if item.id in spoiled and not repository.catalog.is_listed(item)
+    }
     return VerifyReport(
-        snapshots=len(listed),
+        snapshots=sum(item.id not in gone for item in listed),
         blobs=len(needs),
         read_blobs=len(read),
         read_bytes=sum(need.size for need in read),
         opened_stores=opened,
         scanned_entries=entries,
-        damage=tuple(damage),
+        damage=tuple(_still_there(damage, [item for item in listed if item.id not in gone])),
     )
+
+
+def _still_there(damage: Iterable[Damage], listed: Sequence[ListedSnapshot]) -> Iterator[Damage]:
+    """Leave out what only snapshots would need that nobody has any more."""
+    stores = {item.id: str(item.store) for item in listed}
+    for found in damage:
+        left = [name for name in found.snapshots if name in stores]
+        if left:
+            yield msgspec.structs.replace(
+                found,
+                snapshots=tuple(left),
+                stores=tuple(sorted({stores[name] for name in left})),
+            )
 
 
 def needs_of(manifests: Mapping[ListedSnapshot, Manifest]) -> dict[str, Need]:

@@ -102,6 +102,15 @@ def test_a_damaged_newest_snapshot_gives_way_to_the_last_good_one(repository: Re
     assert found.over == ("3 h 00 min old, more than 2 h 00 min",)
 
 
+def test_a_snapshot_that_is_taken_out_meanwhile_is_no_damaged_one(repository: Repository) -> None:
+    older = save(repository, 100, age=3 * HOUR)
+    newer = save(repository, 200, age=HOUR)
+    repository.catalog.remove([newer])
+    drop_blobs(repository, newer)
+    found = look(repository, [newer, older])
+    assert (found.standing, found.used, found.passed_over) == ("unchecked", older, ())
+
+
 def test_a_store_whose_snapshots_are_all_damaged_has_none_to_use(repository: Repository) -> None:
     for offset in (100, 200, 300):
         drop_blobs(repository, save(repository, offset, age=HOUR))

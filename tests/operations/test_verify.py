@@ -51,6 +51,39 @@ def look(
     )
 
 
+@pytest.mark.parametrize("options", [EXISTENCE, DATA, OPEN])
+@pytest.mark.parametrize("swept", [False, True])
+def test_what_is_taken_out_of_the_catalog_meanwhile_is_no_damage(
+    lab: RestoreLab, options: VerifyOptions, swept: bool
+) -> None:
+    """A prune removes an old snapshot, and later what only that one needed."""
+    table, name, [newer, older] = shared_table(lab)
+    repository = lab.repository
+    listed = lab.listed()
+    repository.catalog.remove([older])
+    if swept:
+        for blob in {*lab.blobs_of(older).values()} - {*lab.blobs_of(newer).values()}:
+            blob.unlink()
+    report = verify(
+        repository,
+        listed,
+        backends=lab.backends,
+        listener=lab.events.append,
+        options=options,
+    )
+    assert (report.damage, report.snapshots) == ((), len(listed) - 1)
+    table.unlink()
+    damage = verify(
+        repository,
+        listed,
+        backends=lab.backends,
+        listener=lab.events.append,
+        options=options,
+    ).damage
+    assert [found.snapshots for found in damage] == [(newer.id,)]
+    assert name in damage[0].files
+
+
 def shared_table(lab: RestoreLab) -> tuple[Path, str, list[ListedSnapshot]]:
     """Return a table that both snapshots of ``counts`` need: blob, file name, snapshots."""
     newer, older = lab.listed(store="counts")
@@ -131,19 +164,6 @@ def test_a_damaged_manifest_is_damage_of_its_snapshot_only(lab: RestoreLab) -> N
     (damage,) = look(lab, DATA).damage
 
     assert (damage.kind, damage.snapshots) == ("manifest", (victim.id,))
-
-
-def test_an_entry_that_vanished_is_damage(lab: RestoreLab) -> None:
-    listed = lab.listed()
-    (lab.folder / "repository" / keys.entry(listed[0])).unlink()
-
-    report = verify(
-        lab.repository, listed, backends=lab.backends, listener=lab.events.append, options=EXISTENCE
-    )
-
-    assert [(found.kind, found.snapshots) for found in report.damage] == [
-        ("entry", (listed[0].id,))
-    ]
 
 
 class ArchivingStorage(LocalStorage):
