@@ -34,21 +34,24 @@ def copy_database(source: Path, target: Path) -> None:
     StoreChangedError, SourceDamagedError, NoSpaceError or CaptureError.
     """
     before = _look(source)
-    with (
-        sqlite_errors(source),
-        closing(open_read_only(source, immutable=not before.open)) as reader,
-        closing(sqlite3.connect(target)) as copy,
-    ):
-        # All in one step: one read transaction, so one moment.
-        reader.backup(copy, pages=-1)
-        (mode,) = copy.execute("PRAGMA journal_mode").fetchone()
-        (pages,) = copy.execute("PRAGMA page_count").fetchone()
-        complaints = [str(row[0]) for row in copy.execute("PRAGMA quick_check(1)")]
-    if not before.open and _look(source) != before:
-        raise StoreChangedError(
-            f"{source} was opened while it was read", hint="try again", path=str(source)
-        )
-    if pages == 0:
+    try:
+        with (
+            sqlite_errors(source),
+            closing(open_read_only(source, immutable=not before.open)) as reader,
+            closing(sqlite3.connect(target)) as copy,
+        ):
+            # All in one step: one read transaction, so one moment.
+            reader.backup(copy, pages=-1)
+            (mode,) = copy.execute("PRAGMA journal_mode").fetchone()
+            (pages,) = copy.execute("PRAGMA page_count").fetchone()
+            complaints = [str(row[0]) for row in copy.execute("PRAGMA quick_check(1)")]
+    except CaptureError as error:
+        # What SQLite says of a file that is made, opened or removed under it is not of the store.
+        _require_same(source, before, error)
+        raise
+    _require_same(source, before, None)
+    if pages <= 1:
+        # The first page is that of the schema: there is no table yet, maybe not even a log.
         raise StoreNotFoundError(f"{source} is empty", path=str(source))
     if mode != "wal":
         raise CaptureError(
@@ -58,6 +61,21 @@ def copy_database(source: Path, target: Path) -> None:
         )
     if complaints != ["ok"]:
         raise SourceDamagedError(f"{source}: {complaints[0]}", path=str(source))
+
+
+def _require_same(source: Path, before: _Look, cause: CaptureError | None) -> None:
+    """Raise StoreChangedError if the database was replaced, opened or closed; StoreNotFoundError.
+
+    Somebody who has it open may write to it: a transaction sees one moment of that.
+    """
+    now = _look(source)
+    same = (now.open, now.inode) == (before.open, before.inode) if before.open else now == before
+    if not same:
+        raise StoreChangedError(
+            f"{source} was opened, closed or replaced while it was read",
+            hint="try again",
+            path=str(source),
+        ) from cause
 
 
 def open_read_only(path: Path, *, immutable: bool) -> sqlite3.Connection:

@@ -17,6 +17,7 @@ from snapstore.errors import (
     UnknownOffsetError,
     UnsafePathError,
 )
+from snapstore.layouts.folders import is_folder, list_dir
 from snapstore.layouts.locks import held_locks, hold_lock
 from snapstore.model.identity import ChangelogPartition, StoreId
 from snapstore.model.snapshot import Description
@@ -59,7 +60,7 @@ class SQLiteLayout:
             raise StoreNotFoundError(f"{state_dir} is not there", path=str(state_dir))
         state_dir = state_dir.resolve()
         found, notes = [], []
-        for folder in sorted(state_dir.glob("*/*/*")):
+        for folder in sorted(_store_folders(state_dir)):
             task_dir, owner = folder.parent, folder.parent.parent
             if application not in (None, owner.name) or not (folder / DATABASE).exists():
                 continue
@@ -199,6 +200,17 @@ def _read_offsets(view: StoreView, database: str) -> tuple[ChangelogPosition, ..
         )
     except ValueError as error:
         raise SourceDamagedError(f"{database} notes what is no offset: {error}") from error
+
+
+def _store_folders(state_dir: Path) -> Iterator[Path]:
+    """Yield what lies three folders deep; any of them may come and go meanwhile."""
+    for owner in _folders(state_dir):
+        for task_dir in _folders(owner):
+            yield from _folders(task_dir)
+
+
+def _folders(path: Path) -> list[Path]:
+    return [path / entry.name for entry in list_dir(path) if is_folder(entry)]
 
 
 def _is_partition(name: str) -> bool:
