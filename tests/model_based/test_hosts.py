@@ -262,7 +262,7 @@ def histories(count: int, *, shrink: bool = True) -> settings:
 
 
 @pytest.mark.slow
-@pytest.mark.timeout(600)
+@pytest.mark.timeout(1800)
 def test_no_history_loses_a_listed_snapshot_or_keeps_bytes_that_none_needs() -> None:
     before = Hosts.steps
     run_state_machine_as_test(Hosts, settings=histories(60))

@@ -13,7 +13,7 @@ from tests.support.quix_app import PARTITIONS, Feeder, QuixApplication, feed, fe
 from tests.support.rocksdb import raw_contents
 from tests.support.topic import bounds
 
-pytestmark = pytest.mark.timeout(600)  # the first one may have to install Quix Streams
+pytestmark = pytest.mark.timeout(1800)  # the first one may have to install Quix Streams
 
 STORES = ("default", "tumbling_window_10000_sum")
 

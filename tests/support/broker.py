@@ -60,7 +60,7 @@ class Broker:
         """A new client: keep a reference to it until its answers have come."""
         return AdminClient({"bootstrap.servers": self.bootstrap, "log_level": 0})
 
-    def start(self, timeout: float = 60) -> None:
+    def start(self, timeout: float = 180) -> None:
         """Returns once the broker answers."""
         if not (self.directory / "data" / "meta.properties").exists():
             self._format()
@@ -81,11 +81,11 @@ class Broker:
     ) -> None:
         topic = NewTopic(name, partitions, 1, config=dict(config or {}))
         admin = self.admin
-        admin.create_topics([topic])[name].result(30)
+        admin.create_topics([topic])[name].result(120)
 
     def delete_topic(self, name: str) -> None:
         admin = self.admin
-        admin.delete_topics([name])[name].result(30)
+        admin.delete_topics([name])[name].result(120)
 
     def _format(self) -> None:
         arguments = ("format", "-t", _CLUSTER_ID, "-c", str(self._configuration))
@@ -104,7 +104,7 @@ class Broker:
 
     def _answers(self) -> bool:
         try:
-            return bool(self.admin.list_topics(timeout=2).brokers)
+            return bool(self.admin.list_topics(timeout=5).brokers)
         except KafkaException:
             return False
 

@@ -31,7 +31,7 @@ class ChildProcess:
             self.kill()
             raise AssertionError(f"still running after {timeout} s\n{self.tail()}") from None
 
-    def terminate(self, timeout: float = 60) -> int:
+    def terminate(self, timeout: float = 180) -> int:
         """SIGTERM: an orderly end."""
         if self.running:
             self._process.terminate()

@@ -85,11 +85,13 @@ class QuixApplication:
     def stop(self) -> Mapping[str, int]:
         """SIGTERM; returns how many records it had recovered, by changelog partition."""
         assert self._process is not None
-        code = self._process.terminate(60)
+        code = self._process.terminate(180)
         assert code == 0, f"exit {code}\n{self._process.tail()}"
         return msgspec.json.decode(self._report.read_bytes(), type=dict[str, int])
 
-    def wait_until_processed(self, partition_count: int | None = None, timeout: float = 90) -> None:
+    def wait_until_processed(
+        self, partition_count: int | None = None, timeout: float = 300
+    ) -> None:
         """Wait until it has committed everything of its input (or so many of each partition)."""
         deadline = time.monotonic() + timeout
         ends = [
@@ -107,7 +109,7 @@ class QuixApplication:
         consumer = Consumer({"bootstrap.servers": self.broker.bootstrap, "group.id": self.group})
         try:
             asked = [TopicPartition(self.input, number) for number in range(PARTITIONS)]
-            return [max(0, each.offset) for each in consumer.committed(asked, timeout=30)]
+            return [max(0, each.offset) for each in consumer.committed(asked, timeout=120)]
         except KafkaException as error:
             if error.args[0].code() in _NOT_YET:
                 return [0] * PARTITIONS
@@ -142,7 +144,7 @@ class Feeder:
     ) -> None:
         self._stopped.set()
         self._thread.join()
-        self._producer.flush(30)
+        self._producer.flush(120)
 
     def _run(self) -> None:
         while not self._stopped.wait(self._pause):
@@ -156,7 +158,7 @@ def feed(application: QuixApplication, first: int, count: int) -> None:
     producer = Producer({"bootstrap.servers": application.broker.bootstrap})
     for number in range(first, first + count):
         _produce(producer, application.input, number)
-    assert producer.flush(30) == 0
+    assert producer.flush(120) == 0
 
 
 def feed_nothing(application: QuixApplication) -> None:
@@ -164,7 +166,7 @@ def feed_nothing(application: QuixApplication) -> None:
     producer = Producer({"bootstrap.servers": application.broker.bootstrap})
     for partition in range(PARTITIONS):
         producer.produce(application.input, key=b"nothing", value=b"-1", partition=partition)
-    assert producer.flush(30) == 0
+    assert producer.flush(120) == 0
 
 
 def _produce(producer: Producer, topic: str, number: int) -> None:

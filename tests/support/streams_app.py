@@ -47,11 +47,11 @@ class Run:
             paths.append(f"dump={self._dump}")
         self.process = ChildProcess([*command, *paths], directory / "output")
 
-    def wait_ready(self, timeout: float = 90) -> None:
+    def wait_ready(self, timeout: float = 300) -> None:
         """RUNNING (or caught up, where that was asked for), and the dump is written."""
         self._wait_for(self._ready.exists, "ready", timeout)
 
-    def wait_for_state(self, state: str, timeout: float = 90) -> None:
+    def wait_for_state(self, state: str, timeout: float = 300) -> None:
         self._wait_for(lambda: state in self.states(), state, timeout)
 
     def close(self) -> Closed:
@@ -64,7 +64,7 @@ class Run:
         assert self.process.running, self.process.tail()
         self.process.kill()
 
-    def wait(self, timeout: float = 120) -> Closed:
+    def wait(self, timeout: float = 400) -> Closed:
         """For a run that ends by itself."""
         code = self.process.wait(timeout)
         assert code == 0, f"exit {code}, {self.exceptions()}\n{self.process.tail()}"

@@ -55,7 +55,7 @@ class Load:
         self._stop_file.touch()
         return self.wait()
 
-    def wait(self, timeout: float = 120) -> Generated:
+    def wait(self, timeout: float = 400) -> Generated:
         code = self.process.wait(timeout)
         done = [e for e in read_events(self.process.log) if isinstance(e, Generated)]
         assert code == 0, self.process.tail()

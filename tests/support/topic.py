@@ -8,7 +8,7 @@ from confluent_kafka import Consumer, KafkaError, KafkaException, Message, Topic
 
 _BATCH = 10_000
 _POLL = 0.1  # `consume` waits that long even when only a full batch is lacking
-_SILENCE = 30
+_SILENCE = 120
 
 
 @dataclass(frozen=True)
@@ -85,7 +85,7 @@ def _consumer(bootstrap: str, committed: bool) -> Consumer:
 
 
 def _bounds(consumer: Consumer, topic: str, partition: int) -> Bounds:
-    watermarks = consumer.get_watermark_offsets(TopicPartition(topic, partition), timeout=30)
+    watermarks = consumer.get_watermark_offsets(TopicPartition(topic, partition), timeout=120)
     assert watermarks is not None, f"no answer for {topic}-{partition}"
     return Bounds(*watermarks)
 
