@@ -9,11 +9,13 @@ from pathlib import Path
 import msgspec
 import pytest
 
+from snapstore.backends.files import FilesBackend
 from snapstore.backends.rocksdb import RocksDBBackend
 from snapstore.backends.rocksdb.capture import RocksDBCapture
 from snapstore.errors import StoreChangedError
 from snapstore.layouts.kafka_streams import KafkaStreamsLayout
 from snapstore.layouts.kafka_streams.checkpoint import parse_checkpoint
+from snapstore.model.identity import StoreId
 from snapstore.model.store import StoreLocation
 from snapstore.operations.hold import HeldStore, held_store
 from snapstore.operations.snapshot import SnapshotOptions
@@ -91,6 +93,28 @@ def test_of_a_store_that_is_removed_one_segment_after_the_other_no_part_is_used(
             shutil.rmtree(location.path)
 
     with pytest.raises(StoreChangedError, match="0_0/window went away"):
+        hold_while_it_is_removed()
+
+
+def test_of_a_folder_of_files_that_is_removed_no_part_is_used(application: Path) -> None:
+    """Nothing tells which files belong to it."""
+    location = StoreLocation(
+        store=StoreId("ks400-eos", "0_0", "index"),
+        layout="kafka-streams",
+        backend="files",
+        store_type="custom",
+        generation="kafka-streams-4.0",
+        task_dir=application / "0_0",
+        root="index",
+    )
+    location.path.mkdir()
+    (location.path / "left").touch()
+
+    def hold_while_it_is_removed() -> None:
+        with held_store(location, KafkaStreamsLayout(), FilesBackend(), lambda: datetime.now(UTC)):
+            shutil.rmtree(location.path)
+
+    with pytest.raises(StoreChangedError, match="0_0/index went away"):
         hold_while_it_is_removed()
 
 
