@@ -11,6 +11,7 @@ from snapstore.backends.rocksdb.databases import Found
 from snapstore.backends.rocksdb.freeze import Freezer, UnsettledError
 from snapstore.backends.rocksdb.held import Held, Pin
 from snapstore.backends.rocksdb.opened import OpenDatabase, OpenError
+from snapstore.errors import StoreChangedError
 from snapstore.testing.backend_contract import replay
 from tests.support.rocksdb import (
     LOGGED,
@@ -174,3 +175,22 @@ def test_a_current_that_is_being_written_is_waited_for(tmp_path: Path) -> None:
     backend = RocksDBBackend(sleep=go_on)
     with backend.capture(locate(tmp_path, "counts")) as capture:
         assert capture.view.databases == ("counts",)
+
+
+def test_a_removal_that_makes_a_pause_is_no_damage(tmp_path: Path) -> None:
+    """A busy machine may leave the application waiting for a third of a second."""
+    folder = make_database(tmp_path / "counts", 100)
+    (folder / "CURRENT").unlink()
+    slept: list[float] = []
+
+    def go_on(seconds: float) -> None:
+        slept.append(seconds)
+        if sum(slept) > 0.3:
+            shutil.rmtree(folder)
+
+    backend = RocksDBBackend(sleep=go_on, draw=lambda: 0.5)
+    with (
+        pytest.raises(StoreChangedError, match="removed"),
+        backend.capture(locate(tmp_path, "counts")),
+    ):
+        pytest.fail("it was captured")

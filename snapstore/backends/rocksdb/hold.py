@@ -19,7 +19,7 @@ from snapstore.backends.rocksdb.options import RocksDBOptions
 from snapstore.backends.rocksdb.rooms import Rooms
 from snapstore.errors import CaptureError, SourceDamagedError, StoreChangedError
 
-_SAME_FAILURES = 4
+_SAME_FAILURES = 6
 """So many failures in a row over one and the same state of the source are no race."""
 
 _FEW_FILES = 128
