@@ -134,14 +134,21 @@ class StoreSnapshotter:
         ``prepare`` is called first, once, and heeds the order to stop; its failure is an outcome.
         """
         began = time.monotonic()
-        made = 0
+        made = missed = 0
         prepared = Prepared(location=location)
 
         def attempt(number: int) -> StoreOutcome:
-            nonlocal made
+            nonlocal made, missed
             made = number
             self._stop.check()
-            return self._attempt(prepared, backend, first=number == 1)
+            try:
+                return self._attempt(prepared, backend, first=number == 1)
+            except StoreNotFoundError as error:
+                missed += 1
+                if number > 1 or self._attempts == 1:
+                    raise
+                # It was found a moment ago: its folder may be about to be filled, or swapped.
+                raise StoreChangedError(error.message, hint=error.hint, **error.facts) from error
 
         try:
             if prepare is not None:
@@ -153,8 +160,8 @@ class StoreSnapshotter:
                 sleep=self._stop.sleep,
             )
         except StoreNotFoundError as error:
-            gone = made == 1 and prepared.location.path.is_dir()
-            if gone or error.facts.get("empty"):
+            bare = missed == made and prepared.location.path.is_dir()
+            if bare or error.facts.get("empty"):
                 outcome = _outcome(location, "empty")
             else:
                 outcome = _outcome(location, "failed", error=error)

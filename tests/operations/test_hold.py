@@ -125,6 +125,33 @@ def test_a_database_that_was_held_may_go_meanwhile(application: Path) -> None:
         assert found.capture.files
 
 
+class Swapping(KafkaStreamsLayout):
+    """Has no directory of task 0_0 between the first question for its offsets and the second."""
+
+    def __init__(self, task_dir: Path) -> None:
+        super().__init__()
+        self._task_dir = task_dir
+        self._aside = task_dir.with_name("aside")
+
+    def noted_offsets(self, location: StoreLocation) -> bytes | None:
+        if self._aside.exists():
+            self._aside.rename(self._task_dir)
+            return super().noted_offsets(location)
+        self._task_dir.rename(self._aside)
+        return None
+
+
+def test_a_store_that_was_away_for_a_moment_is_taken_all_the_same(
+    application: Path, tmp_path: Path
+) -> None:
+    layout = Swapping(application / "0_0")
+    lab = SnapshotLab(tmp_path, layout=layout, backends={"rocksdb": RocksDBBackend()})
+    plan = lab.plan(application.parent)
+    plan = msgspec.structs.replace(plan, locations=(located(application, "plain"),))
+    (outcome,) = lab.take(plan).outcomes
+    assert (outcome.status, outcome.attempts, outcome.error) == ("stored", 2, None)
+
+
 def test_a_task_that_comes_and_goes_is_taken_whole_or_named(
     application: Path, tmp_path: Path
 ) -> None:
