@@ -25,15 +25,30 @@ T = TypeVar("T")
 _EXPIRED = ("ExpiredToken", "ExpiredTokenException", "InvalidToken", "TokenRefreshRequired")
 
 
+_SERVICES = ("s3", "signin", "sso", "sso-oidc", "sts")
+_ENDPOINTS = ("s3", "signin", "portal.sso", "oidc", "sts")
+"""The same, as the list of endpoints calls them."""
+
+
 class _FastFiles(JSONFileLoader):
-    """Decodes botocore's models four times as fast as botocore does, which shows at every start."""
+    """Decodes botocore's models four times as fast as botocore does, which shows at every start.
+
+    Where the endpoints of the other services are is forgotten: they take 3 MB.
+    """
 
     def _load_file(self, full_path: str, open_method: Callable[..., IO[bytes]]) -> Any:
         try:
             with open_method(full_path, "rb") as file:
-                return msgspec.json.decode(file.read())
+                model = msgspec.json.decode(file.read())
         except FileNotFoundError:
             return None
+        for partition in model.get("partitions", ()):
+            if "services" in partition:
+                services = partition["services"]
+                partition["services"] = {
+                    name: services[name] for name in _ENDPOINTS if name in services
+                }
+        return model
 
 
 class _ServiceLoader(Loader):
@@ -47,7 +62,7 @@ class _ServiceLoader(Loader):
 
     def list_available_services(self, type_name: str) -> list[str]:
         del type_name  # each of them has a model, rules and pages
-        return ["s3", "signin", "sso", "sso-oidc", "sts"]
+        return [*_SERVICES]
 
 
 class S3Connection:
