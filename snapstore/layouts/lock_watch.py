@@ -1,7 +1,7 @@
-"""A child process that is asked about lock files again and again.
+"""A child process that is asked about lock files, once or again and again.
 
-It is forked while this process has one thread, when a fork is safe, and asked when it has several.
-Starting a program for each question takes fifteen times as long.
+It is forked while this process has one thread, when a fork is safe, and may be asked when it has
+several. Starting a program for a question takes fifteen times as long.
 """
 
 import os

@@ -10,12 +10,12 @@ import os
 import struct
 import sys
 from collections.abc import Iterable, Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import closing, contextmanager
 from pathlib import Path
 
 from snapstore.errors import CaptureError, StoreInUseError
 from snapstore.layouts import lock_probe
-from snapstore.layouts.lock_probe import FLOCK, asked_by_a_fork
+from snapstore.layouts.lock_probe import FLOCK
 from snapstore.layouts.lock_watch import LockWatch
 
 _TASKS = Path("/proc/self/task")
@@ -69,7 +69,10 @@ def _asked(names: Sequence[bytes]) -> bytes:
         told = watch.ask(names)
         if told is not None:
             return told
-    return asked_by_a_fork(names) if _is_single_threaded() else _asked_by_a_program(names)
+    if not _is_single_threaded():
+        return _asked_by_a_program(names)
+    with closing(LockWatch()) as watch:
+        return watch.ask(names) or b""
 
 
 def _is_single_threaded() -> bool:
