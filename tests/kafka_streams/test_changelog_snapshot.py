@@ -17,6 +17,7 @@ from tests.support.rocksdb import raw_contents
 from tests.support.streams_app import StreamsApp
 from tests.support.streams_input import InputShape, hours_ago
 from tests.support.streams_lab import StreamsLab
+from tests.support.streams_progress import wait_for_records
 
 STORES = ("plain", "table", "versioned", "mem", "window", "session")
 LIVELY = InputShape(
@@ -56,6 +57,7 @@ def test_a_running_application_is_rolled_forward_where_its_disk_does_not_say_eno
     work = ReplayLab(tmp_path, app, stores={"mem": StoreConfig(in_memory=True)}, max_lag_records=0)
     with work.open() as store:
         time.sleep(4)
+        wait_for_records(app, "plain", 5000, partitions=1)
         first = store.snapshot(listener=work.heard)
         time.sleep(3)
         second = store.snapshot(listener=work.heard)

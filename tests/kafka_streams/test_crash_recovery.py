@@ -2,8 +2,6 @@
 
 import dataclasses
 import shutil
-import time
-from collections.abc import Iterator
 from contextlib import closing
 from pathlib import Path
 
@@ -29,7 +27,7 @@ from tests.support.mend_lab import ports
 from tests.support.streams_app import Run, StreamsApp
 from tests.support.streams_input import InputShape
 from tests.support.streams_lab import StreamsLab
-from tests.support.topic import bounds
+from tests.support.streams_progress import wait_for_records
 
 IN_CI = (
     Crash(version="4.4.0", kind="at_least_once", order="inorder"),
@@ -107,12 +105,9 @@ def run_and_check(lab: StreamsLab, crash: Crash) -> Outcome:
 
 
 @pytest.fixture(scope="module")
-def lost_in_ci() -> Iterator[list[int]]:
-    """What each run has lost without a mend; when all have run, one at least must have."""
-    lost: list[int] = []
-    yield lost
-    if len(lost) == len(IN_CI):
-        assert any(lost), "no run lost a row without a mend: this version seems to lose none"
+def lost_in_ci() -> list[int]:
+    """What each run has lost without a mend."""
+    return []
 
 
 @pytest.mark.slow
@@ -121,6 +116,20 @@ def test_no_row_is_lost_after_a_mend_however_often_it_is_killed(
     lab: StreamsLab, crash: Crash, lost_in_ci: list[int]
 ) -> None:
     lost_in_ci.append(run_and_check(lab, crash).lost)
+
+
+@pytest.mark.slow
+@pytest.mark.timeout(1800)
+def test_without_a_mend_a_crash_loses_rows(lab: StreamsLab, lost_in_ci: list[int]) -> None:
+    """Not each does: it depends on what was flushed when. If none did, a mend would prove nothing.
+
+    Those of the runs above count as well.
+    """
+    for seed in range(2, 8):
+        if any(lost_in_ci):
+            return
+        lost_in_ci.append(run_and_check(lab, dataclasses.replace(IN_CI[0], seed=seed)).lost)
+    assert any(lost_in_ci), "no run lost a row without a mend: this version seems to lose none"
 
 
 @pytest.mark.soak
@@ -143,20 +152,11 @@ def crashed(lab: StreamsLab, **options: object) -> StreamsApp:
     load = lab.load(topic, InputShape(records=10_000_000, keys=500, rate=8000))
     app = app_on(lab, topic, **options)
     run = app.start()
-    run.wait_for_state("RUNNING", timeout=120)
+    run.wait_for_state("RUNNING")
     wait_for_records(app, "window", 15_000)
     run.crash()
     load.stop()
     return app
-
-
-def wait_for_records(app: StreamsApp, store: str, count: int, timeout: float = 120) -> None:
-    """Until each partition of a changelog has so many."""
-    deadline = time.monotonic() + timeout
-    topic = app.changelog(store)
-    while min(bounds(app.bootstrap, topic, number).end for number in (0, 1)) < count:
-        assert time.monotonic() < deadline, f"less than {count} records in {topic}"
-        time.sleep(0.1)
 
 
 def closed(lab: StreamsLab, **options: object) -> StreamsApp:
@@ -235,7 +235,7 @@ def test_a_running_application_can_be_looked_at_and_is_not_disturbed(lab: Stream
     load = lab.load(topic, InputShape(records=10_000_000, keys=500, rate=4000))
     app = app_on(lab, topic)
     run = app.start()
-    run.wait_for_state("RUNNING", timeout=120)
+    run.wait_for_state("RUNNING")
     wait_for_records(app, "window", 2000)
     for _ in range(5):
         report = look(app)
@@ -244,7 +244,7 @@ def test_a_running_application_can_be_looked_at_and_is_not_disturbed(lab: Stream
     load.stop()
     assert run.close().clean
     assert not run.exceptions()
-    assert look(app).worst == "clean"
+    assert [each for each in look(app).verdicts if each.kind != "clean"] == []
 
 
 def test_a_damaged_store_and_an_empty_disk_come_back_from_snapshots(
@@ -286,5 +286,5 @@ def test_a_directory_moves_up_from_4_2_and_not_back(lab: StreamsLab) -> None:
     back = look(old)
     assert {verdict.kind for verdict in back.verdicts} == {"refuses"}
     run = old.start("running")
-    assert run.process.wait(120) != 0
+    assert run.process.wait(400) != 0
     assert "Column families not opened: offsets" in run.process.tail(400)

@@ -30,7 +30,7 @@ from tests.support.streams_input import InputShape
 from tests.support.streams_lab import StreamsLab
 from tests.support.topic import TopicRecord, bounds, fold, read_partition
 
-pytestmark = [pytest.mark.kafka, pytest.mark.timeout(300)]
+pytestmark = pytest.mark.kafka
 
 STORES = (
     "join-left-shared-join-store",
@@ -173,7 +173,7 @@ def test_the_example_of_a_nightly_drill_runs(story: Story, tmp_path: Path) -> No
         capture_output=True,
         text=True,
         check=False,
-        timeout=120,
+        timeout=400,
     )
     assert done.returncode == 0, done.stdout + done.stderr
     assert "2 stores of" in done.stdout

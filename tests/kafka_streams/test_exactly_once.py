@@ -16,7 +16,7 @@ from tests.support.streams_progress import wait_until_logged
 from tests.support.streams_raw import Stores, data_of, read_stores
 from tests.support.topic import read_partition
 
-pytestmark = [pytest.mark.kafka, pytest.mark.timeout(300)]
+pytestmark = pytest.mark.kafka
 
 FILLED = InputShape(records=3000)
 IN_MEMORY = {("mem", 0), ("mem", 1)}
@@ -118,7 +118,7 @@ def test_a_running_application_with_transactional_stores_is_taken(
         sections={"state": {"guarantee": "exactly_once_v2"}},
     )
     missing = {(task, store) for task in ("0_0", "0_1") for store in app.stores}
-    for _ in range(20):
+    for _ in range(60):
         time.sleep(1)
         answer = told("snapshot", "--state-dir", app.state_dir, expect=(0, 3, 5))
         taken = Taken.of(answer.document)

@@ -1,7 +1,6 @@
 """The harness itself: a real broker, a real application, and stores that can be compared."""
 
 import dataclasses
-import time
 from pathlib import Path
 
 import pytest
@@ -10,6 +9,7 @@ from tests.support.broker import Broker
 from tests.support.streams_app import ALL_STORES
 from tests.support.streams_input import InputShape
 from tests.support.streams_lab import StreamsLab
+from tests.support.streams_progress import wait_for_records
 from tests.support.topic import bounds, fold, read_partition
 
 IN_MEMORY = {"mem"}
@@ -69,7 +69,7 @@ def test_a_crash_loses_what_was_in_the_memtables_and_the_restart_replays_it(
     app = lab.app(topic, stores=("plain", "window"))
     run = app.start()
     run.wait_ready()
-    time.sleep(1)
+    wait_for_records(app, "window", 100)
     run.crash()
     assert load.stop().records > 0
 
@@ -84,7 +84,7 @@ def test_a_broker_comes_back_on_its_ports_after_a_crash(tmp_path: Path) -> None:
         own.create_topic("kept", partitions=2, config={"cleanup.policy": "compact"})
         own.kill()
         own.start()
-        topics = own.admin.list_topics(timeout=30).topics
+        topics = own.admin.list_topics(timeout=120).topics
         assert len(topics["kept"].partitions) == 2
         own.delete_topic("kept")
         own.stop()

@@ -27,7 +27,7 @@ from tests.support.streams_raw import Stores, data_of, noted_offsets, read_store
 from tests.support.topic import TopicRecord
 from tests.support.topic_history import History
 
-pytestmark = [pytest.mark.kafka, pytest.mark.timeout(600)]
+pytestmark = [pytest.mark.kafka, pytest.mark.timeout(1800)]
 
 LONG = [pytest.mark.soak, pytest.mark.timeout(3600)]
 STORES = ("plain", "table", "versioned", "window", "session", "count")

@@ -17,7 +17,7 @@ from tests.support.streams_lab import StreamsLab
 from tests.support.streams_progress import wait_until_logged
 from tests.support.streams_raw import data_of, read_stores
 
-pytestmark = [pytest.mark.kafka, pytest.mark.timeout(300)]
+pytestmark = pytest.mark.kafka
 
 BUCKET = "interrupted"
 STORES = ("plain", "table", "window")

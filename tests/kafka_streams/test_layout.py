@@ -73,7 +73,7 @@ def test_a_running_application_is_seen_and_none_starts_while_it_is_held(lab: Str
     assert layout.which_in_use(locations) == ()
     with layout.hold(app.state_dir, description):
         kept_out = app.start("running")
-        assert kept_out.process.wait(90) != 0
+        assert kept_out.process.wait(400) != 0
         assert "Unable to initialize state" in kept_out.process.tail()
     app.run("running")
 

@@ -32,7 +32,7 @@ Contents = Mapping[bytes, bytes]
 
 
 def read_changelog(broker: Broker, app: StreamsApp, store: str) -> list[ChangelogRecord]:
-    changelog = KafkaChangelog(broker.bootstrap, timeout_seconds=15)
+    changelog = KafkaChangelog(broker.bootstrap, timeout_seconds=60)
     partition = ChangelogPartition(app.changelog(store), 0)
     state = changelog.inspect(partition, now=NOW)
     records, _ = read_all(changelog, partition, state.log_start, state.log_end)

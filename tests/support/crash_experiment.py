@@ -14,6 +14,7 @@ from typing import Literal
 from tests.support.streams_app import Run, StreamsApp
 from tests.support.streams_input import InputShape, hours_ago
 from tests.support.streams_lab import StreamsLab
+from tests.support.streams_progress import wait_for_records
 
 Order = Literal["inorder", "late"]
 Kind = Literal["at_least_once", "transactional", "exactly_once"]
@@ -105,7 +106,7 @@ def crash_twice(lab: StreamsLab, crash: Crash, mend: Mend) -> Outcome:
     topic = lab.new_topic()
     load = lab.load(topic, crash.shape)
     app = crash.app(lab, topic)
-    kill_under_load(app, crash.seconds)
+    kill_under_load(app, crash.seconds, round(crash.rate * crash.seconds / 4))
     copied = copy_of(app, "as-it-is")
 
     mend(app)
@@ -123,11 +124,12 @@ def crash_twice(lab: StreamsLab, crash: Crash, mend: Mend) -> Outcome:
     )
 
 
-def kill_under_load(app: StreamsApp, seconds: float) -> Run:
-    """Start, and kill so long after RUNNING."""
+def kill_under_load(app: StreamsApp, seconds: float, records: int = 0) -> Run:
+    """Start, and kill so long after RUNNING, and once so many records of a partition are in."""
     run = app.start()
-    run.wait_for_state("RUNNING", timeout=120)
+    run.wait_for_state("RUNNING")
     time.sleep(seconds)
+    wait_for_records(app, app.stores[0], records)
     run.crash()
     return run
 

@@ -14,7 +14,7 @@ Ends = Mapping[tuple[str, int], int]
 _PAUSE = 0.05
 
 
-def wait_until_logged(app: StreamsApp, patience: float = 60) -> None:
+def wait_until_logged(app: StreamsApp, patience: float = 240) -> None:
     """Whatever the stores hold now, its records are in the changelogs when this returns.
 
     A commit comes after the changelog records of what it covers; so the input that was there is
@@ -22,7 +22,7 @@ def wait_until_logged(app: StreamsApp, patience: float = 60) -> None:
     The application must run; repartition topics must hold no transaction markers.
     """
     admin = AdminClient({"bootstrap.servers": app.bootstrap, "log_level": 0})
-    topics = admin.list_topics(timeout=30).topics
+    topics = admin.list_topics(timeout=120).topics
     prefix, suffix = f"{app.application}-", "-repartition"
     between = [name for name in topics if name.startswith(prefix) and name.endswith(suffix)]
     for topic in (app.topic, *between):
@@ -35,13 +35,24 @@ def wait_until_logged(app: StreamsApp, patience: float = 60) -> None:
             time.sleep(_PAUSE)
 
 
+def wait_for_records(
+    app: StreamsApp, store: str, count: int, *, partitions: int = 2, patience: float = 240
+) -> None:
+    """Wait until each partition of the store's changelog has so many."""
+    deadline = time.monotonic() + patience
+    topic = app.changelog(store)
+    while min(bounds(app.bootstrap, topic, number).end for number in range(partitions)) < count:
+        assert time.monotonic() < deadline, f"less than {count} records in {topic}"
+        time.sleep(0.1)
+
+
 def _ends(bootstrap: str, topic: str, partitions: Iterable[int]) -> Ends:
     return {(topic, number): bounds(bootstrap, topic, number).end for number in partitions}
 
 
 def _behind(admin: AdminClient, group: str, wanted: Ends) -> dict[tuple[str, int], int]:
     asked = ConsumerGroupTopicPartitions(group)
-    found = admin.list_consumer_group_offsets([asked])[group].result(30).topic_partitions or []
+    found = admin.list_consumer_group_offsets([asked])[group].result(120).topic_partitions or []
     committed = {(one.topic, one.partition): one.offset for one in found}
     return {
         one: committed.get(one, -1) for one, end in wanted.items() if committed.get(one, -1) < end
