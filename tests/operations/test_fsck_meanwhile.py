@@ -48,7 +48,10 @@ class WatchedLayout(KafkaStreamsLayout):
 
 
 class InterruptedBackend(RocksDBBackend):
-    """Lets something happen to the files while the n-th database is opened, or store captured."""
+    """Lets something happen to the files while task 0_0 is opened, or captured, the n-th time.
+
+    Several tasks are read at once.
+    """
 
     def __init__(self, meanwhile: Mapping[int, Meanwhile]) -> None:
         super().__init__()
@@ -57,21 +60,19 @@ class InterruptedBackend(RocksDBBackend):
 
     @contextmanager
     def open_view(self, task_dir: Path, root: str) -> Iterator[RocksDBView]:
-        self._opened += 1
-        with (
-            self._meanwhile.get(self._opened, nullcontext)(),
-            super().open_view(task_dir, root) as view,
-        ):
+        with self._interrupted(task_dir), super().open_view(task_dir, root) as view:
             yield view
 
     @contextmanager
     def capture(self, location: StoreLocation) -> Iterator[RocksDBCapture]:
-        self._opened += 1
-        with (
-            self._meanwhile.get(self._opened, nullcontext)(),
-            super().capture(location) as capture,
-        ):
+        with self._interrupted(location.task_dir), super().capture(location) as capture:
             yield capture
+
+    def _interrupted(self, task_dir: Path) -> AbstractContextManager[None]:
+        if task_dir.name != "0_0":
+            return nullcontext()
+        self._opened += 1
+        return self._meanwhile.get(self._opened, nullcontext)()
 
 
 def _nothing() -> None:
