@@ -48,13 +48,16 @@ _GONE = {
     DriverError._UNKNOWN_TOPIC,
     DriverError._UNKNOWN_PARTITION,
 }
-_NOT_ALLOWED = {
-    DriverError.TOPIC_AUTHORIZATION_FAILED,
-    DriverError.CLUSTER_AUTHORIZATION_FAILED,
-    DriverError.GROUP_AUTHORIZATION_FAILED,
+_NOT_LET_IN = {
     DriverError.SASL_AUTHENTICATION_FAILED,
     DriverError._AUTHENTICATION,
     DriverError._SSL,
+}
+_NOT_ALLOWED = {
+    *_NOT_LET_IN,
+    DriverError.TOPIC_AUTHORIZATION_FAILED,
+    DriverError.CLUSTER_AUTHORIZATION_FAILED,
+    DriverError.GROUP_AUTHORIZATION_FAILED,
 }
 _UNSETTLED = {
     DriverError.LEADER_NOT_AVAILABLE,
@@ -66,10 +69,13 @@ _UNSETTLED = {
     DriverError.COORDINATOR_NOT_AVAILABLE,
     DriverError.NOT_COORDINATOR,
     DriverError.UNSTABLE_OFFSET_COMMIT,
-    DriverError.UNSTABLE_OFFSET_COMMIT,
     DriverError._NOENT,
 }
 _PAUSE_SECONDS = 0.1
+_LOOK_SECONDS = 0.2
+_NOT_LET_IN_SECONDS = 5.0
+"""Another broker, or the next token, may be let in."""
+
 _WRONG_SETTING = {DriverError._INVALID_ARG, DriverError._CONFLICT}
 
 
@@ -106,7 +112,7 @@ class Connection:
         while True:
             with self.translated(subject):
                 try:
-                    answer = request().result(self.timeout_seconds + 1)
+                    answer = self._wait_for(request())
                     if (error_within := fault(answer)) is not None:
                         raise KafkaException(error_within)
                 except KafkaException as error:
@@ -116,6 +122,20 @@ class Connection:
                     self._complaint = None
                     return answer
             time.sleep(_PAUSE_SECONDS)
+
+    def _wait_for(self, asked: "Future[Answer]") -> Answer:
+        """Return the answer; raise NoAnswer in the end, or when no broker lets us in."""
+        deadline = time.monotonic() + self.timeout_seconds + 1
+        while True:
+            try:
+                return asked.result(_LOOK_SECONDS)
+            except NoAnswer:
+                self.admin.poll(0)
+                complaint = self._complaint
+                if complaint is not None and complaint.code() in _NOT_LET_IN:
+                    deadline = min(deadline, time.monotonic() + _NOT_LET_IN_SECONDS)
+                if time.monotonic() > deadline:
+                    raise
 
     def close(self) -> None:
         self.admin.__exit__(None, None, None)

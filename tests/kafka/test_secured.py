@@ -86,7 +86,7 @@ def test_a_wrong_password_is_told_at_once_and_not_shown(secured: Broker, authori
     with (
         closing(
             KafkaChangelog(
-                secured.secured_bootstrap, properties(authority, login), timeout_seconds=15
+                secured.secured_bootstrap, properties(authority, login), timeout_seconds=600
             )
         ) as changelog,
         pytest.raises(CredentialsError) as refused,
@@ -104,7 +104,7 @@ def test_a_broker_of_an_unknown_authority_is_not_believed(
     with (
         closing(
             KafkaChangelog(
-                secured.secured_bootstrap, properties(tmp_path, PASSWORD), timeout_seconds=15
+                secured.secured_bootstrap, properties(tmp_path, PASSWORD), timeout_seconds=600
             )
         ) as changelog,
         pytest.raises(CredentialsError, match="certificate could not be verified"),
