@@ -28,9 +28,11 @@ FIRST = InputShape(
     partitions=1,
     delete_pct=10,
     start_ts=hours_ago(76),
-    step_ms=36_000,
+    step_ms=54_000,
     jitter_ms=3 * HOUR_MS,
 )
+"""Ends 16 hours ago: a changelog that ends before the retention of its topic the broker empties."""
+SECOND_STEP_MS = 14_400
 
 
 def restored_counts(run: Run) -> Mapping[str, int]:
@@ -76,7 +78,8 @@ def test_restore_and_replay_give_what_a_rebuild_gives_and_the_application_has_no
             if outcome.snapshot is not None
             for position in outcome.snapshot.description.positions
         )
-        lab.fill(topic, replace(FIRST, seed=2, start_ts=generated.next_ts))
+        more = replace(FIRST, seed=2, start_ts=generated.next_ts, step_ms=SECOND_STEP_MS)
+        lab.fill(topic, more)
         app.run("caughtUp")
         replayed = store.restore(
             target=tmp_path / "replayed", replay=ReplayGoal(), listener=work.heard
