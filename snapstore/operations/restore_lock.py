@@ -9,16 +9,20 @@ from pathlib import Path
 from snapstore.errors import RunInProgressError, UnavailableError
 from snapstore.operations.stage_files import FileWriter, os_errors
 
+_TRIES = 100
+
 
 @contextmanager
 def work_lock(work: Path, writer: FileWriter) -> Iterator[None]:
     """Hold the work folder for one run. It goes when nothing is left in it.
 
-    Raises RunInProgressError.
+    Raises RunInProgressError, and UnavailableError where no folder can be made.
     """
     path = work / "lock"
-    while (fd := _lock(path, writer)) is None:
-        continue
+    fd, tries_left = None, _TRIES
+    while fd is None:
+        tries_left -= 1
+        fd = _lock(path, writer, tries_left)
     try:
         yield
     finally:
@@ -30,14 +34,14 @@ def work_lock(work: Path, writer: FileWriter) -> Iterator[None]:
         os.close(fd)
 
 
-def _lock(path: Path, writer: FileWriter) -> int | None:
+def _lock(path: Path, writer: FileWriter, tries_left: int) -> int | None:
     """Take the lock; None when the run before has removed it, or its folder, meanwhile."""
     try:
         writer.make_folder(path.parent)
         with os_errors(path):
             fd = os.open(path, os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW | os.O_CLOEXEC, 0o600)
     except UnavailableError as error:
-        if isinstance(error.__cause__, FileNotFoundError):
+        if isinstance(error.__cause__, FileNotFoundError) and tries_left:
             return None
         raise
     try:
@@ -53,4 +57,8 @@ def _lock(path: Path, writer: FileWriter) -> int | None:
     except FileNotFoundError:
         pass
     os.close(fd)
+    if not tries_left:
+        raise RunInProgressError(
+            f"other restores begin and end in {path.parent.parent}", path=str(path.parent)
+        )
     return None

@@ -3,7 +3,9 @@
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
-from snapstore.errors import RunInProgressError
+import pytest
+
+from snapstore.errors import RunInProgressError, UnavailableError
 from snapstore.operations.restore_lock import work_lock
 from snapstore.operations.stage_files import FileWriter, Permissions
 
@@ -31,3 +33,10 @@ def test_runs_that_end_while_others_begin_exclude_one_another_and_fail_in_no_oth
     with ThreadPoolExecutor(4) as threads:
         assert sum(threads.map(run, range(4))) > 10
     assert not work.exists() or not any(work.iterdir())
+
+
+def test_where_no_folder_can_be_made_it_is_not_tried_for_ever() -> None:
+    """To make one below /proc fails as if a folder above had just been removed."""
+    writer = FileWriter(Permissions(file_mode=0o640, dir_mode=0o750, owner=None), lambda _: None)
+    with pytest.raises(UnavailableError), work_lock(Path("/proc/nowhere/.snapstore"), writer):
+        pass
