@@ -20,7 +20,8 @@ Order = Literal["inorder", "late"]
 Kind = Literal["at_least_once", "transactional", "exactly_once"]
 
 STORES = ("window", "session")
-_RETENTION_MS = 30 * 24 * 3600 * 1000
+_DAY_MS = 24 * 3600 * 1000
+_RETENTION_MS = 30 * _DAY_MS
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -52,14 +53,15 @@ class Crash:
     @property
     def shape(self) -> InputShape:
         late = self.order == "late"
-        # So that the event time spreads over two or three segments however much is written.
+        # So that the event time spreads over two or three segments however much is written, and
+        # at whatever time of the day: each segment is a day.
         stretch = 40_000 / (self.rate * (self.seconds + 3))
         return InputShape(
             records=50_000_000,
             keys=self.keys,
             rate=self.rate,
             seed=self.seed,
-            start_ts=hours_ago(25 if late else 45),
+            start_ts=hours_ago(25) if late else _before_a_midnight(),
             step_ms=max(1, round((900 if late else 1800) * stretch)),
             jitter_ms=20 * 3600 * 1000 if late else 0,
         )
@@ -91,6 +93,11 @@ class Outcome:
     @property
     def lost(self) -> int:
         return sum(each.missing for each in self.as_it_is.values())
+
+
+def _before_a_midnight() -> int:
+    """Seven hours before the midnight (UTC) that was 24 to 48 hours ago, in ms."""
+    return hours_ago(0) // _DAY_MS * _DAY_MS - _DAY_MS - 7 * 3600 * 1000
 
 
 Mend = Callable[[StreamsApp], None]
