@@ -102,7 +102,9 @@ def _look(folder_fd: int, prefix: str, root: str, options: FilesOptions, found: 
         found[name] = identity_of(status)
     if not entries and prefix:
         shown = child(root, prefix.rstrip("/"))
-        if 0 <= time.time_ns() - os.fstat(folder_fd).st_ctime_ns < _YOUNG_NS:
+        # First its time and then that of the clock: it may be emptied in between.
+        changed_ns = os.fstat(folder_fd).st_ctime_ns
+        if 0 <= time.time_ns() - changed_ns < _YOUNG_NS:
             raise UnsettledError(f"{shown} is empty, and was made or emptied just now")
         raise CaptureError(
             f"{shown} is an empty folder, which no snapshot can hold",
