@@ -1,7 +1,6 @@
 """A folder of files as a store type."""
 
 import random
-import tempfile
 import time
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import ExitStack, contextmanager
@@ -13,10 +12,9 @@ from snapstore.backends.files.looking import UnsettledError, look, open_root
 from snapstore.backends.files.options import FilesOptions
 from snapstore.backends.files.own_file import OwnFile
 from snapstore.backends.files.view import FilesView
-from snapstore.errors import CaptureError, RefusedError, StoreChangedError
+from snapstore.backends.staging import staging_folder
+from snapstore.errors import RefusedError, StoreChangedError
 from snapstore.model.store import StoreLocation
-
-_PREFIX = "snapstore-"
 
 
 class FilesBackend:
@@ -47,7 +45,10 @@ class FilesBackend:
         CaptureError for what no snapshot can hold (links, devices, empty folders) and where a right
         is missing, NoSpaceError, or UnsafePathError.
         """
-        with self._room() as room, ExitStack() as stack:
+        with (
+            staging_folder(self._options.staging_dir, of="copies") as room,
+            ExitStack() as stack,
+        ):
             yield capture_files(location, room, self._options, self._pause, stack)
 
     @contextmanager
@@ -84,17 +85,3 @@ class FilesBackend:
 
     def _pause(self, seconds: float) -> None:
         self._sleep(seconds * (0.5 + self._draw()))
-
-    @contextmanager
-    def _room(self) -> Iterator[Path]:
-        parent = self._options.staging_dir
-        try:
-            room = tempfile.TemporaryDirectory(prefix=_PREFIX, dir=parent)
-        except OSError as error:
-            raise CaptureError(
-                f"no folder for copies can be made: {error.strerror}",
-                hint="name a folder that exists and may be written as staging_dir",
-                staging_dir=parent,
-            ) from error
-        with room as path:
-            yield Path(path)

@@ -15,11 +15,10 @@ from pathlib import Path
 
 import msgspec
 
-from snapstore.errors import CaptureError
+from snapstore.backends.staging import staging_folder
 
 MEMORY = Path("/dev/shm")
 _PREFIX = "snapstore-links-"
-_COPIES_PREFIX = "snapstore-"
 _LEAST_FREE_BYTES = 16 << 20
 _LEAST_FREE_INODES = 100_000
 _YOUNG_S = 60
@@ -45,7 +44,7 @@ def open_rooms(staging_dir: str | None) -> Iterator[Rooms]:
 
     Raises CaptureError when they cannot be made.
     """
-    with _on_disk(staging_dir) as copies:
+    with staging_folder(staging_dir, of="links") as copies:
         if staging_dir is not None or not _has_memory():
             yield Rooms(copies, copies)
             return
@@ -57,7 +56,7 @@ def open_rooms(staging_dir: str | None) -> Iterator[Rooms]:
 def open_links(staging_dir: str | None) -> Iterator[Path]:
     """Make a folder for links alone, and remove it in the end; raises CaptureError."""
     in_memory = staging_dir is None and _has_memory()
-    with _in_memory() if in_memory else _on_disk(staging_dir) as links:
+    with _in_memory() if in_memory else staging_folder(staging_dir, of="links") as links:
         yield links
 
 
@@ -71,20 +70,6 @@ def _has_memory() -> bool:
         and memory.f_favail >= _LEAST_FREE_INODES
         and os.access(MEMORY, os.W_OK | os.X_OK)
     )
-
-
-@contextmanager
-def _on_disk(parent: str | None) -> Iterator[Path]:
-    try:
-        room = tempfile.TemporaryDirectory(prefix=_COPIES_PREFIX, dir=parent)
-    except OSError as error:
-        raise CaptureError(
-            f"no folder for links can be made: {error.strerror}",
-            hint="name a folder that exists and may be written as staging_dir",
-            staging_dir=parent,
-        ) from error
-    with room as path:
-        yield Path(path)
 
 
 @contextmanager
