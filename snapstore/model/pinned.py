@@ -3,6 +3,7 @@
 import errno
 import os
 import stat
+from pathlib import Path
 
 from snapstore.errors import CaptureError, SourceDamagedError
 from snapstore.model.store import FileIdentity
@@ -76,3 +77,12 @@ def identity_of(status: os.stat_result) -> FileIdentity:
     return FileIdentity(
         status.st_dev, status.st_ino, status.st_size, status.st_mtime_ns, status.st_ctime_ns
     )
+
+
+def leads_to(path: Path, status: os.stat_result) -> bool:
+    """Whether a path leads to that very file or folder, whatever was done to it since."""
+    try:
+        now = path.stat()
+    except (FileNotFoundError, NotADirectoryError):
+        return False
+    return (now.st_dev, now.st_ino) == (status.st_dev, status.st_ino)

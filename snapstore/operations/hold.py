@@ -11,6 +11,7 @@ from typing import TypeVar
 import msgspec
 
 from snapstore.errors import CaptureError, SnapstoreError, StoreChangedError
+from snapstore.model.pinned import leads_to
 from snapstore.model.store import ChangelogPosition, StoreLocation
 from snapstore.ports import Capture, Clock, Layout, StoreBackend
 
@@ -63,13 +64,8 @@ class _Folders:
 
     def require_same(self) -> None:
         """Raise StoreChangedError where another one, or none, has the name of one of them."""
-        for path, was in self._files:
-            try:
-                now = path.stat()
-            except (FileNotFoundError, NotADirectoryError) as error:
-                raise _went_away(self._location) from error
-            if (now.st_dev, now.st_ino) != (was.st_dev, was.st_ino):
-                raise _went_away(self._location)
+        if not all(leads_to(path, was) for path, was in self._files):
+            raise _went_away(self._location)
 
 
 def _went_away(location: StoreLocation) -> StoreChangedError:

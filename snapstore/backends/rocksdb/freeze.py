@@ -22,6 +22,7 @@ from snapstore.backends.rocksdb.copying import copy_bytes
 from snapstore.backends.rocksdb.databases import Found, list_names
 from snapstore.backends.rocksdb.held import Copy, Held, Pin, open_file
 from snapstore.errors import CaptureError, SourceDamagedError
+from snapstore.model.pinned import leads_to
 
 _PLAIN_LIMIT_BYTES = 1 << 20
 
@@ -59,7 +60,8 @@ class Frozen(msgspec.Struct, frozen=True, kw_only=True):
 class Freezer:
     """Makes attempts on one database; ``folder`` is made anew by each.
 
-    ``large`` is where copies of more than a MiB go, if not there: they leave ``min_free_bytes``.
+    ``large`` is where copies of more than a MiB go, if not there too, made when there is one; what
+    is copied to a disk leaves ``min_free_bytes``.
     """
 
     def __init__(
@@ -74,7 +76,7 @@ class Freezer:
         self._found = found
         self._source = found.path
         self._folder = folder
-        self._large = large or folder
+        self._large = large
         self._hold = hold
         self._min_free_bytes = min_free_bytes
         self._tables: dict[str, Held] = {}
@@ -109,7 +111,7 @@ class Freezer:
             raise UnsettledError("its folder is gone") from error
         try:
             yield
-            if not _leads_to(self._source, os.fstat(fd)):
+            if not leads_to(self._source, os.fstat(fd)):
                 raise UnsettledError("its folder was replaced")
         finally:
             os.close(fd)
@@ -199,11 +201,12 @@ class Freezer:
         return size
 
     def _copy_open(self, fd: int, name: str, size: int) -> None:
-        if self._large == self._folder:
+        if self._large is None:
             copy_bytes(fd, self._folder / name, size, min_free_bytes=self._min_free_bytes)
         elif size <= _PLAIN_LIMIT_BYTES:
             copy_bytes(fd, self._folder / name, size, min_free_bytes=0)
         else:
+            self._large.mkdir(mode=0o700, parents=True, exist_ok=True)
             copy_bytes(fd, self._large / name, size, min_free_bytes=self._min_free_bytes)
             (self._folder / name).symlink_to(self._large / name)
 
@@ -222,7 +225,7 @@ class Freezer:
         for name in copied:
             # A log that RocksDB recycles gets a new name and new bytes in the same file.
             status = self._logs[name].status()
-            if status.st_nlink and not _leads_to(self._source / name, status):
+            if status.st_nlink and not leads_to(self._source / name, status):
                 raise UnsettledError(f"{name} was renamed", name)
         return copied
 
@@ -290,11 +293,3 @@ def _size(path: Path) -> int | None:
         return path.stat().st_size
     except FileNotFoundError:
         return None
-
-
-def _leads_to(path: Path, status: os.stat_result) -> bool:
-    try:
-        now = path.stat()
-    except FileNotFoundError:
-        return False
-    return (now.st_dev, now.st_ino) == (status.st_dev, status.st_ino)

@@ -90,8 +90,12 @@ def hold_database(
 
 
 def _attempt(found: Found, rooms: Rooms, options: RocksDBOptions, *, copying: bool) -> HeldDatabase:
-    folder = _anew(rooms.links / "view")
-    large = folder if rooms.links == rooms.copies else _anew(rooms.copies / "view")
+    folder, large = rooms.links / "view", None
+    if rooms.links != rooms.copies:
+        large = rooms.copies / "view"
+        _remove(large)
+    _remove(folder)
+    folder.mkdir(mode=0o700)
     hold = _hold(rooms.copies, options, copying)
     frozen = Freezer(found, folder, hold, options.min_free_bytes, large=large).freeze()
     opened = None
@@ -106,18 +110,16 @@ def _attempt(found: Found, rooms: Rooms, options: RocksDBOptions, *, copying: bo
         raise
 
 
-def _anew(folder: Path) -> Path:
+def _remove(folder: Path) -> None:
     if folder.exists():
         shutil.rmtree(folder)
-    folder.mkdir(mode=0o700)
-    return folder
 
 
 def _hold(room: Path, options: RocksDBOptions, copying: bool) -> Callable[[str], Held]:
     if not copying:
         return Pin
     staging = room / "copies"
-    staging.mkdir(mode=0o700, exist_ok=True)
+    staging.mkdir(mode=0o700, parents=True, exist_ok=True)
     return partial(Copy, staging=staging, min_free_bytes=options.min_free_bytes)
 
 

@@ -31,11 +31,15 @@ class Rooms(msgspec.Struct, frozen=True):
     copies: Path
 
     def inner(self) -> "Rooms":
-        """Make folders below them for one database, on the disk alone once memory gets scarce."""
-        copies = Path(tempfile.mkdtemp(dir=self.copies))
+        """Make folders below them for one database, on the disk alone once memory gets scarce.
+
+        That for copies beside memory is left to be made when there is a copy: there rarely is one.
+        """
         if self.links == self.copies or not _has_memory():
+            copies = Path(tempfile.mkdtemp(dir=self.copies))
             return Rooms(copies, copies)
-        return Rooms(Path(tempfile.mkdtemp(dir=self.links)), copies)
+        links = Path(tempfile.mkdtemp(dir=self.links))
+        return Rooms(links, self.copies / links.name)
 
 
 @contextmanager
