@@ -14,6 +14,8 @@ from benchmarks.tools import Tools, environment
 from tests.support.seaweedfs import ACCESS_KEY, SECRET_KEY, seaweedfs_server
 
 BUCKET = "bench"
+SYNC_BELOW = 'find "{}" -type f -print0 | xargs -0 sync'
+"""For a shell: bring all files below a folder to the disk."""
 
 
 class Sizes(msgspec.Struct, frozen=True, kw_only=True):

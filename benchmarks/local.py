@@ -3,7 +3,7 @@
 import shutil
 from pathlib import Path
 
-from benchmarks.lab import Lab
+from benchmarks.lab import SYNC_BELOW, Lab
 from benchmarks.measure import Cost, alternate, median
 from benchmarks.rows import Row, Table
 from benchmarks.stores import TASKS, digests, make_application
@@ -33,7 +33,7 @@ def measure_local(lab: Lab) -> tuple[list[Row], list[Table]]:
 
     def copied(_: int) -> Cost:
         target = lab.folder("copied")
-        script = 'cp -r "$0" "$1" && find "$1" -type f -print0 | xargs -0 sync'
+        script = 'cp -r "$0" "$1" && ' + SYNC_BELOW.format("$1")
         cost = lab.run(env, ["sh", "-c", script, source, target])
         shutil.rmtree(target)
         return cost

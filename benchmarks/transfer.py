@@ -6,7 +6,7 @@ from pathlib import Path
 
 from benchmarks.again import measure_changed
 from benchmarks.contenders import OURS, Contender, contenders, ours_first
-from benchmarks.lab import Lab
+from benchmarks.lab import SYNC_BELOW, Lab
 from benchmarks.measure import Cost
 from benchmarks.rows import Row, Table, ratio_rows
 from benchmarks.stores import TASKS, digests, make_application, require_restored, size_of
@@ -93,8 +93,7 @@ def _restore(
     cost = contender.restore(target)
     synced = cost
     if contender.name != OURS:
-        script = 'find "$0" -type f -print0 | xargs -0 sync'
-        sync = lab.run(lab.local_environment(), ["sh", "-c", script, target])
+        sync = lab.run(lab.local_environment(), ["sh", "-c", SYNC_BELOW.format("$0"), target])
         synced = Cost(cost.wall_s + sync.wall_s, cost.cpu_s + sync.cpu_s, cost.peak_bytes)
     below = target / source.relative_to("/") if contender.name == "restic" else target
     require_restored(wanted, below)

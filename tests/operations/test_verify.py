@@ -64,22 +64,20 @@ def test_what_is_taken_out_of_the_catalog_meanwhile_is_no_damage(
     if swept:
         for blob in {*lab.blobs_of(older).values()} - {*lab.blobs_of(newer).values()}:
             blob.unlink()
-    report = verify(
-        repository,
-        listed,
-        backends=lab.backends,
-        listener=lab.events.append,
-        options=options,
-    )
+
+    def verified() -> VerifyReport:
+        return verify(
+            repository,
+            listed,
+            backends=lab.backends,
+            listener=lab.events.append,
+            options=options,
+        )
+
+    report = verified()
     assert (report.damage, report.snapshots) == ((), len(listed) - 1)
     table.unlink()
-    damage = verify(
-        repository,
-        listed,
-        backends=lab.backends,
-        listener=lab.events.append,
-        options=options,
-    ).damage
+    damage = verified().damage
     assert [found.snapshots for found in damage] == [(newer.id,)]
     assert name in damage[0].files
 
