@@ -30,6 +30,7 @@
     │   ├── StorageUnfitError          the storage ignores conditional puts or checksums
     │   └── UnsafePathError            a name that leads outside the target
     ├── CaptureError                   the source cannot be read as one consistent store
+    │   ├── AccessDeniedError          this user has no right to read it: final
     │   ├── StoreChangedError          it changed under the reader: trying again may help
     │   └── SourceDamagedError         its files are broken or missing
     ├── IntegrityError                 stored bytes are not what they should be
@@ -37,12 +38,15 @@
     │   ├── BlobCorruptError
     │   ├── ManifestInvalidError
     │   └── FormatUnsupportedError     written by a newer snapstore
-    ├── UnavailableError               network, throttling, time-outs: trying again may help
+    ├── UnavailableError               no answer: network, throttling, time-outs
     │   ├── StorageError
-    │   ├── CredentialsError           wrong credentials, bucket or region: it will not help
+    │   ├── CredentialsError           the answer is no: credentials, rights, bucket, region: final
     │   ├── KafkaError
     │   └── NoSpaceError               the disk is full
     └── PartialFailureError            some items failed, the others are done; carries the report
+
+After an UnavailableError or a CaptureError trying again may help, except where the tree says final:
+then the same run fails until somebody has changed something, and it ends with another exit code.
 
 Messages are one sentence without a final stop; the hint is what to do next; facts are shown as
 ``key=value`` and travel in JSON.
@@ -240,6 +244,12 @@ class CaptureError(SnapstoreError):
     code = "capture"
 
 
+class AccessDeniedError(CaptureError):
+    """The user of this process has no right to read a file or folder of the store."""
+
+    code = "access_denied"
+
+
 class StoreChangedError(CaptureError):
     """It changed under the reader: trying again may help."""
 
@@ -283,7 +293,7 @@ class FormatUnsupportedError(IntegrityError):
 
 
 class UnavailableError(SnapstoreError):
-    """Network, throttling, time-outs: trying again may help."""
+    """No answer: network, throttling, time-outs. Trying again may help."""
 
     code = "unavailable"
 
@@ -295,7 +305,11 @@ class StorageError(UnavailableError):
 
 
 class CredentialsError(UnavailableError):
-    """Wrong or expired credentials, bucket or region: it will not help."""
+    """Missing, wrong or expired credentials, a missing right, a wrong bucket or region.
+
+    Final: it is the same until somebody corrects it. A service that hands out credentials and does
+    not answer is no CredentialsError.
+    """
 
     code = "credentials"
 

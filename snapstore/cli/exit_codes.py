@@ -28,7 +28,7 @@ class ExitCode(NamedTuple):
 EXIT_CODES: Final = (
     ExitCode(DONE, "done"),
     ExitCode(BUG, "a bug; -v shows the traceback"),
-    ExitCode(USAGE, "wrong usage or configuration"),
+    ExitCode(USAGE, "wrong usage or configuration, credentials or rights"),
     ExitCode(PARTIAL, "some items failed, the others are done; a status is over its threshold"),
     ExitCode(DAMAGE, "damage found"),
     ExitCode(REFUSED, "refused for safety"),
@@ -46,9 +46,11 @@ _BY_ERROR: Final[dict[type[errors.SnapstoreError], int]] = {
     errors.ConflictError: CONFLICT,
     errors.RefusedError: REFUSED,
     errors.CaptureError: UNAVAILABLE,
+    errors.AccessDeniedError: USAGE,
     errors.SourceDamagedError: DAMAGE,
     errors.IntegrityError: DAMAGE,
     errors.UnavailableError: UNAVAILABLE,
+    errors.CredentialsError: USAGE,
     errors.PartialFailureError: PARTIAL,
     errors.SnapstoreError: BUG,
 }

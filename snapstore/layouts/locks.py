@@ -13,7 +13,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from contextlib import closing, contextmanager
 from pathlib import Path
 
-from snapstore.errors import CaptureError, StoreInUseError
+from snapstore.errors import AccessDeniedError, CaptureError, StoreInUseError
 from snapstore.layouts import lock_probe
 from snapstore.layouts.lock_probe import FLOCK
 from snapstore.layouts.lock_watch import LockWatch
@@ -29,7 +29,8 @@ def held_locks(paths: Iterable[Path]) -> frozenset[Path]:
     A child process asks: closing any descriptor of a file drops every POSIX lock that the closing
     process has on it, so a program that embeds snapstore would lose its own. For the same reason
     the program's own locks are seen too. /proc/locks would need no child, but does not show those
-    of another container. Raises CaptureError when a file may not be opened.
+    of another container. Raises AccessDeniedError when a file may not be opened, CaptureError when
+    that fails in another way.
     """
     asked = list(dict.fromkeys(paths))
     if not asked:
@@ -38,7 +39,9 @@ def held_locks(paths: Iterable[Path]) -> frozenset[Path]:
     told = _asked(names)
     if not (told.startswith(b"+") and told.endswith(b"\n")):
         why = told.removeprefix(b"-").decode(errors="backslashreplace").strip()
-        raise CaptureError(
+        denied = why.endswith(os.strerror(errno.EACCES))
+        kind = AccessDeniedError if denied else CaptureError
+        raise kind(
             f"cannot tell whether the application runs: {why or 'nobody answered'}",
             hint="run snapstore as the user of the application",
         )

@@ -9,7 +9,7 @@ import os
 import stat
 from pathlib import Path
 
-from snapstore.errors import CaptureError, SourceDamagedError
+from snapstore.errors import AccessDeniedError, SourceDamagedError
 
 LIMIT_BYTES = 16 << 20
 
@@ -56,8 +56,8 @@ def read_regular(path: Path, *, limit_bytes: int = LIMIT_BYTES) -> bytes:
 def read_source(path: Path, *, limit_bytes: int = LIMIT_BYTES) -> bytes:
     """Return the content of a small file that an application keeps.
 
-    Raises FileNotFoundError or NotADirectoryError where there is none, CaptureError where a right
-    is missing, SourceDamagedError for anything else that cannot be read.
+    Raises FileNotFoundError or NotADirectoryError where there is none, AccessDeniedError where a
+    right is missing, SourceDamagedError for anything else that cannot be read.
     """
     try:
         return read_regular(path, limit_bytes=limit_bytes)
@@ -73,9 +73,9 @@ def read_source(path: Path, *, limit_bytes: int = LIMIT_BYTES) -> bytes:
         ) from error
 
 
-def may_not_be_read(path: Path) -> CaptureError:
+def may_not_be_read(path: Path) -> AccessDeniedError:
     """Return the error for a file or folder of an application to which a right is missing."""
-    return CaptureError(
+    return AccessDeniedError(
         f"{path} may not be read",
         hint="run snapstore as the user of the application, or as a member of its group",
         path=str(path),

@@ -14,6 +14,7 @@ from snapstore.errors import (
     StoreChangedError,
     StoreNotFoundError,
 )
+from snapstore.model.regular_file import may_not_be_read
 from snapstore.model.state_facts import Damage, DatabaseFacts, StoreFacts
 from snapstore.model.store import StoreLocation
 from snapstore.operations.discover import backend_of
@@ -67,6 +68,8 @@ def read_store(
         return read
     except FileNotFoundError as error:
         raise _changed(store) from error
+    except PermissionError as error:
+        raise may_not_be_read(Path(error.filename or store.location.path)) from error
     except OSError as error:
         raise CaptureError(
             f"{store.store} cannot be read: {error.strerror or error}: {error.filename}",

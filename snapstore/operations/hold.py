@@ -12,6 +12,7 @@ import msgspec
 
 from snapstore.errors import CaptureError, SnapstoreError, StoreChangedError
 from snapstore.model.pinned import leads_to
+from snapstore.model.regular_file import may_not_be_read
 from snapstore.model.store import ChangelogPosition, StoreLocation
 from snapstore.ports import Capture, Clock, Layout, StoreBackend
 
@@ -112,6 +113,8 @@ def held_store(
                 )
     except (FileNotFoundError, NotADirectoryError) as error:
         raise _went_away(location) from error
+    except PermissionError as error:
+        raise may_not_be_read(Path(error.filename or location.path)) from error
     except OSError as error:
         raise CaptureError(
             f"{location.store} cannot be read: {error.strerror or error}: {error.filename}",

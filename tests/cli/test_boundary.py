@@ -52,6 +52,8 @@ def test_error_codes_are_unique() -> None:
         (errors.KafkaError, 12),
         (errors.StoreChangedError, 12),
         (errors.NoSpaceError, 12),
+        (errors.CredentialsError, 2),
+        (errors.AccessDeniedError, 2),
     ],
 )
 def test_families_map_to_their_code(cls: type[errors.SnapstoreError], code: int) -> None:

@@ -12,6 +12,7 @@ from snapstore.backends.files.options import FilesOptions
 from snapstore.errors import CaptureError
 from snapstore.model.folder_name import check_folder, child
 from snapstore.model.pinned import identity_of
+from snapstore.model.regular_file import may_not_be_read
 from snapstore.model.store import FileIdentity
 
 _YOUNG_NS = 10**9
@@ -50,6 +51,8 @@ def open_folder(name: str, dir_fd: int, *, shown: str) -> int:
         return os.open(name, _FOLDER, dir_fd=dir_fd)
     except FileNotFoundError:
         raise
+    except PermissionError as error:
+        raise may_not_be_read(Path(shown)) from error
     except OSError as error:
         reason = "it is a link" if error.errno in {errno.ELOOP, errno.ENOTDIR} else error.strerror
         raise CaptureError(

@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Protocol
 
 from snapstore.backends.rocksdb.copying import copy_bytes
-from snapstore.errors import CaptureError, SourceDamagedError
+from snapstore.errors import AccessDeniedError, CaptureError, SourceDamagedError
 from snapstore.model.pinned import identity_of
 from snapstore.model.store import ByteSource, FileIdentity
 
@@ -57,8 +57,8 @@ def open_file(path: Path | str) -> int:
     return fd
 
 
-def unreadable(path: Path) -> CaptureError:
-    return CaptureError(
+def unreadable(path: Path) -> AccessDeniedError:
+    return AccessDeniedError(
         f"no right to read {path}",
         hint="run as the owner of the state directory, or grant read access to it",
         path=str(path),
