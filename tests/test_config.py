@@ -34,6 +34,16 @@ def refusal(tmp_path: Path, text: str, env: Mapping[str, str] | None = None) -> 
     return caught.value
 
 
+def test_a_key_of_an_older_version_is_passed_over_and_noted(tmp_path: Path) -> None:
+    config = load(tmp_path, "snapshot: {confirm_after: 10m, capture: disk}")
+    assert config.snapshot.capture == "disk"
+    assert config.notes == (
+        "snapshot.confirm_after does nothing any more: the repository is asked in every run; "
+        f"take it out of {tmp_path / 'given.yaml'}",
+    )
+    assert not load(tmp_path, "snapshot: {capture: disk}").notes
+
+
 def test_without_a_file_and_environment_everything_is_the_default(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

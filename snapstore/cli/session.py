@@ -53,6 +53,8 @@ class Session:
             given["repository.url"] = (self.repository, "--repository")
         config = load_config(self.config_file, env=self.env, overrides=given)
         self.redact.learn(config)
+        for note in config.notes:
+            self.note(note)
         # Of the library only the Kafka client has lines for a log.
         if config.kafka.bootstrap is not None or config.logging.file is not None or self.verbose:
             from snapstore.cli.logs import configure

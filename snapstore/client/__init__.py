@@ -7,7 +7,6 @@ import importlib
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from snapstore.client.answering import unchanged
     from snapstore.client.catalog import ShownSnapshot, newest_of_each
     from snapstore.client.finding import discover
     from snapstore.client.listing import open_catalog, open_taking
@@ -20,7 +19,6 @@ if TYPE_CHECKING:
     from snapstore.client.trust import fsck, mend
 
 _HOMES = {
-    "answering": ("unchanged",),
     "catalog": ("ShownSnapshot", "newest_of_each"),
     "finding": ("discover",),
     "listing": ("open_catalog", "open_taking"),
@@ -49,7 +47,6 @@ __all__ = [
     "open_taking",
     "prepare",
     "replay",
-    "unchanged",
     "utc_now",
 ]
 

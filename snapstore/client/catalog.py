@@ -2,7 +2,6 @@
 
 import builtins
 from collections.abc import Iterable
-from contextlib import AbstractContextManager
 from datetime import timedelta
 
 import msgspec
@@ -120,18 +119,8 @@ class CatalogVerbs:
             )
         if not dry_run:
             now = self.clock()
-            with self._forgetting():
-                self.repository.withdraw(found, run=run_id(now), now=now)
+            self.repository.withdraw(found, run=run_id(now), now=now)
         return found
-
-    def _forgetting(self) -> AbstractContextManager[None]:
-        """Forget what this host knows of the repository, before and after it is changed."""
-        # Imported here: a listing forgets nothing.
-        from snapstore.client.own_cache import last_runs
-
-        return last_runs(self.config).forgetting(
-            self.repository.marker.id, self.repository.storage.url
-        )
 
     def _located(self, refs: Iterable[str]) -> tuple[ListedSnapshot, ...]:
         found = {listed.id: listed for listed in [self.locate(ref) for ref in refs]}

@@ -6,7 +6,6 @@ from collections.abc import Mapping
 import msgspec
 
 from snapstore.client.moments import utc_now
-from snapstore.client.own_cache import last_runs
 from snapstore.client.parts import configured_storage, layout_options
 from snapstore.client.snapstore import Snapstore
 from snapstore.config import Config, load_config
@@ -33,8 +32,6 @@ def create(
     plugins = registry or Registry()
     storage = configured_storage(settings, plugins)
     try:
-        # Another repository may have been there.
-        last_runs(settings).forget("", storage.url)
         repository = Repository.create(
             storage,
             created_at=clock(),

@@ -3,7 +3,6 @@
 from collections.abc import Iterable
 from pathlib import Path
 
-from snapstore.client.own_cache import last_runs
 from snapstore.client.parts import ConfiguredBackends
 from snapstore.client.restoring import RestoreVerbs
 from snapstore.errors import SnapshotNotFoundError
@@ -33,9 +32,8 @@ class Snapstore(RestoreVerbs):
     ) -> VerifyReport:
         """Look whether snapshots can be restored: those named, or all.
 
-        Damage is in the report; after it the next run looks at everything again. Raises
-        UnavailableError when the storage cannot be read, and SnapshotNotFoundError when all that
-        were named have been taken out of the catalog meanwhile.
+        Damage is in the report. Raises UnavailableError when the storage cannot be read, and
+        SnapshotNotFoundError when all that were named have been taken out of the catalog meanwhile.
         """
         named = self._located(refs)
         listed = named or self.list().snapshots
@@ -58,8 +56,6 @@ class Snapstore(RestoreVerbs):
             raise SnapshotNotFoundError(
                 f"snapshot {named[0].id[:12]} is not in the catalog any more", id=named[0].id
             )
-        if not report.sound:
-            last_runs(self.config).forget(self.repository.marker.id, self.url)
         return report
 
     def diff(self, old: str, new: str) -> SnapshotDiff:

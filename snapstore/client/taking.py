@@ -19,7 +19,6 @@ from snapstore.client.parts import (
     state_dir,
     watching_locks,
 )
-from snapstore.client.seeing import Seeing
 from snapstore.config import Config
 from snapstore.model.report import nobody
 from snapstore.operations.discover import DiscoverReport, discover
@@ -180,9 +179,8 @@ class SnapshotVerbs(CatalogVerbs):
                 limit_rate_bytes_per_s=self.config.transfer.limit_rate,
                 skip_unchanged=skip_unchanged,
             )
-            seeing = Seeing(self.config, self.repository, plan, chosen, place)
             with self._run_locks(plan, now):
-                report = take_snapshots(
+                return take_snapshots(
                     plan,
                     self.repository,
                     facts,
@@ -194,10 +192,7 @@ class SnapshotVerbs(CatalogVerbs):
                     cache=HashCache(self._own_cache / "hashes"),
                     changelog=changelog,
                     capture=capturing.chooser(),
-                    seen=seeing.as_before() if skip_unchanged else None,
                 )
-            seeing.keep(report, now, listener)
-            return report
 
     @contextmanager
     def _run_locks(self, plan: SnapshotPlan, now: datetime) -> Iterator[None]:

@@ -44,10 +44,7 @@ class UpkeepVerbs(SnapshotVerbs):
         )
         if dry_run:
             return plan_prune(self.repository, options, clock=self.clock)
-        with self._forgetting():
-            return prune(
-                self.repository, options, self._actor(), clock=self.clock, listener=listener
-            )
+        return prune(self.repository, options, self._actor(), clock=self.clock, listener=listener)
 
     def verify_repository(self) -> RepositoryReport:
         """Compare catalog and storage, both ways; nothing is written.
@@ -79,10 +76,7 @@ class UpkeepVerbs(SnapshotVerbs):
         )
         if dry_run:
             return propose_repair(self.repository, options, clock=self.clock, listener=listener)
-        with self._forgetting():
-            return repair(
-                self.repository, options, self._actor(), clock=self.clock, listener=listener
-            )
+        return repair(self.repository, options, self._actor(), clock=self.clock, listener=listener)
 
     def _actor(self) -> Actor:
         instance = self.config.state.instance or socket.gethostname()

@@ -1,7 +1,7 @@
 """Put the configuration together: option > environment > file > default."""
 
 import re
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Final
 
@@ -20,6 +20,12 @@ ENVIRONMENT: Final = {
     "SNAPSTORE_KAFKA_BOOTSTRAP": "kafka.bootstrap",
 }
 """Every variable that is read, with the key it sets; ``SNAPSTORE_CONFIG`` names the file."""
+
+GONE: Final = {
+    "snapshot.confirm_after": "the repository is asked in every run",
+}
+"""Keys that older versions read, with what holds now. They are passed over and noted: a file that
+was right yesterday stops nobody from restoring today."""
 
 _REFERENCE = re.compile(r"\$(\$\{)|\$\{([^}]*)\}")
 _NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_]*", re.ASCII)
@@ -41,8 +47,11 @@ def load_config(
     file = _find(path, env)
     raw: dict[str, object] = {}
     origins: dict[str, str] = {}
+    notes: tuple[str, ...] = ()
     if file is not None:
-        for name, value in read_file(file).items():
+        written = read_file(file)
+        notes = tuple(_without_gone(written, file))
+        for name, value in written.items():
             raw[name] = _expanded(value, env, name)
         origins.update({key: str(file) for key in _leaves(raw)})
     for variable, key in ENVIRONMENT.items():
@@ -61,7 +70,7 @@ def load_config(
         elif file is not None:
             exc.facts["origin"] = str(file)
         raise
-    return Config(sections=sections, origins=origins, path=file)
+    return Config(sections=sections, origins=origins, path=file, notes=notes)
 
 
 def _find(path: Path | str | None, env: Mapping[str, str]) -> Path | None:
@@ -110,6 +119,16 @@ def _expanded(value: object, env: Mapping[str, str], key: str) -> object:
         return env[name]
 
     return _REFERENCE.sub(replaced, value)
+
+
+def _without_gone(raw: dict[str, object], file: Path) -> Iterator[str]:
+    """Take the keys of older versions out; yield a sentence on each."""
+    for key, now in GONE.items():
+        section, _, name = key.partition(".")
+        inner = raw.get(section)
+        if isinstance(inner, dict) and name in inner:
+            del inner[name]
+            yield f"{key} does nothing any more: {now}; take it out of {file}"
 
 
 def _set(raw: dict[str, object], dotted: str, value: object) -> None:

@@ -12,8 +12,6 @@ from snapstore.model.units import Bytes
 Count = Annotated[int, msgspec.Meta(ge=1)]
 Keep = Annotated[int, msgspec.Meta(ge=0)]
 Octal = Annotated[str, msgspec.Meta(pattern="^0?[0-7]{3}$")]
-CONFIRM_AFTER_AT_MOST = timedelta(hours=1)
-"""No blob of a listed snapshot is deleted sooner after its snapshot was taken out."""
 
 Scalar = str | bool | int | float
 
@@ -80,17 +78,11 @@ class SnapshotConfig(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_f
     """Where snapshots are taken from: the disk as it is, or brought to the end of the changelog.
 
     ``auto`` takes the disk where it says its offset and lags by no more than ``max_lag_records``;
-    without Kafka there is only the disk. Within ``confirm_after`` of the last question a run that
-    skips what has not changed does not ask the repository again; 0 asks always.
+    without Kafka there is only the disk.
     """
 
     capture: Literal["auto", "disk", "roll-forward", "changelog"] = "auto"
     max_lag_records: Keep = 10_000
-    confirm_after: timedelta = timedelta(minutes=10)
-
-    def __post_init__(self) -> None:
-        if not timedelta(0) <= self.confirm_after <= CONFIRM_AFTER_AT_MOST:
-            raise ValueError("confirm_after must be between 0s and 1h")
 
 
 class TransferConfig(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
@@ -154,12 +146,13 @@ class Config(msgspec.Struct, frozen=True, kw_only=True):
     """The configuration in force.
 
     ``origins`` tells, by dotted key, where a value that is not a default came from; ``path`` is
-    the file that was read, if any.
+    the file that was read, if any. ``notes`` are sentences on what was passed over.
     """
 
     sections: Sections = Sections()
     origins: Mapping[str, str] = {}
     path: Path | None = None
+    notes: tuple[str, ...] = ()
 
     @property
     def repository(self) -> RepositoryConfig:

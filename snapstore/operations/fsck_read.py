@@ -18,7 +18,7 @@ from snapstore.model.regular_file import may_not_be_read
 from snapstore.model.state_facts import Damage, DatabaseFacts, StoreFacts
 from snapstore.model.store import StoreLocation
 from snapstore.operations.discover import backend_of
-from snapstore.operations.fingerprint import file_facts
+from snapstore.operations.file_facts import file_facts
 from snapstore.operations.stopping import Stop
 from snapstore.ports import StartInspector, StoreBackend, StoreView
 

@@ -9,20 +9,17 @@ from typing import TYPE_CHECKING
 
 import msgspec
 
-from snapstore.model.identity import StoreId
 from snapstore.model.report import Event, Noted
 from snapstore.model.store import StoreLocation
 from snapstore.model.unread import Unread
 from snapstore.operations.deadline import Deadline, Monotonic
 from snapstore.operations.discover import backend_of
-from snapstore.operations.last_runs import SeenStore
 from snapstore.operations.rate_limit import RateLimit
 from snapstore.operations.snapshot_fence import UNFENCED, Fencer
 from snapstore.operations.snapshot_plan import SnapshotPlan
 from snapstore.operations.snapshot_report import SnapshotReport, StoreOutcome
 from snapstore.operations.snapshot_store import RunFacts, StoreSnapshotter
 from snapstore.operations.stopping import Stop, result_of
-from snapstore.operations.unchanged import Confirming, is_held
 from snapstore.operations.upload import Uploader
 from snapstore.ports import Changelog, Clock, Layout, Listener, StoreBackend
 from snapstore.repository import HashCache, Repository
@@ -59,7 +56,6 @@ def take_snapshots(
     cache: HashCache | None,
     changelog: Changelog | None = None,
     capture: "Chooser | None" = None,
-    seen: Mapping[StoreId, SeenStore] | None = None,
     monotonic: Monotonic = time.monotonic,
 ) -> SnapshotReport:
     """Carry a plan out. One store that fails stops no other; its outcome carries the error.
@@ -68,8 +64,6 @@ def take_snapshots(
     is raised; what was published before stays, nothing is half-published. ``listener`` is called
     from several threads, one at a time. ``changelog`` is None where Kafka is not configured: the
     snapshots then have no fence. ``capture`` chooses where each store is taken from, None its disk.
-    The stores in ``seen`` look as they did in the last run: they are opened only if the repository
-    does not hold what they held then.
     Raises what opening the run's list of condemned blobs raises.
     """
     stop = Stop()
@@ -101,22 +95,11 @@ def take_snapshots(
         take: Callable[[StoreLocation, StoreBackend], StoreOutcome] = snapshotter.take
         if capture is not None:
             take = partial(capture.take, snapshotter)
-        # A backend is made, and its driver loaded, only for stores that are to be opened.
-        to_open = [location for location in plan.locations if location.store not in (seen or {})]
-        chosen = {location.store: backend_of(location, backends) for location in to_open}
-        confirming = Confirming(seen or {}, partial(is_held, repository, blobs), tell)
-
-        def look(location: StoreLocation) -> StoreOutcome:
-            outcome = confirming.take(location)
-            if outcome is None:
-                backend = chosen.get(location.store) or backend_of(location, backends)
-                outcome = take(location, backend)
-            return outcome
-
+        chosen = [(location, backend_of(location, backends)) for location in plan.locations]
         taken: list[Future[StoreOutcome]] = []
         try:
             # An interrupt can come as soon as the first store is handed over.
-            taken.extend(stores.submit(look, location) for location in plan.locations)
+            taken.extend(stores.submit(take, location, backend) for location, backend in chosen)
             outcomes = tuple(result_of(future) for future in taken)
         except BaseException:
             stop.order()

@@ -1,6 +1,5 @@
 """What became of the stores of one snapshot run."""
 
-from datetime import datetime
 from typing import Literal
 
 import msgspec
@@ -19,10 +18,9 @@ class StoreOutcome(msgspec.Struct, frozen=True, kw_only=True):
 
     ``stored``: ``snapshot`` was published; ``same_content`` if the one before holds the same files
     at the same offsets. ``unchanged``: the same, and nothing was published because that was asked
-    for; ``same_as`` is the one before, and ``listed_at`` a time when it was listed, where this run
-    did not ask. ``empty``: there is no state yet. ``failed``: ``error``.
+    for; ``same_as`` is the one before. ``empty``: there is no state yet. ``failed``: ``error``.
     ``source`` is where it was taken from, if it was looked at. ``remarks`` are sentences on what
-    the offsets show. ``attempts`` is 0 where nothing of it was opened: it looks as it did before.
+    the offsets show.
     """
 
     store: StoreId
@@ -32,7 +30,6 @@ class StoreOutcome(msgspec.Struct, frozen=True, kw_only=True):
     snapshot: Snapshot | None = None
     same_content: bool = False
     same_as: ListedSnapshot | None = None
-    listed_at: datetime | None = None
     source: Source | None = None
     new_files: int = 0
     new_bytes: int = 0

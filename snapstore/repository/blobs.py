@@ -103,14 +103,6 @@ class BlobWriter:
             self._names[sha256] = stored.name
         return stored
 
-    def holds(self, sizes: Mapping[str, int]) -> bool:
-        """Whether all those blobs are there with their sizes, and none is condemned."""
-        if len(sizes) > _FEW:
-            self._list_all()
-        return not sizes.keys() & self._condemned and all(
-            self._sizes_beside(name).get(name) == size for name, size in sizes.items()
-        )
-
     def unseen(self, names: Sequence[str]) -> list[str]:
         """Return which of the names a listing does not show; all of them where they are few.
 

@@ -111,11 +111,6 @@ def command(
             "transfer.parallel": (parallel, "--parallel"),
         }
     )
-    if skip_unchanged and not dry_run:
-        known = client.unchanged(config, stores=stores, tasks=tasks, capture=capture)
-        if known is not None:
-            _tell(session, known)
-            return
     with client.open_taking(config) as repository:
         if dry_run:
             _show_plan(session, repository, stores, tasks, capture)
@@ -206,7 +201,6 @@ def _outcome_document(outcome: StoreOutcome) -> dict[str, Any]:
         "snapshot": None if snapshot is None else snapshot_document(snapshot, pinned=False),
         "same_content": outcome.same_content,
         "same_as": None if outcome.same_as is None else outcome.same_as.id,
-        "listed_at": outcome.listed_at,
         "attempts": outcome.attempts,
         "seconds": outcome.seconds,
         "remarks": outcome.remarks,
