@@ -41,13 +41,17 @@ class Request(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Reply(msgspec.Struct, frozen=True, kw_only=True):
-    """What the client gets. With ``cut_after`` the connection ends after so many body bytes."""
+    """What the client gets. With ``cut_after`` the connection ends after so many body bytes.
+
+    With ``unsized`` no length is told, and the body ends with the connection.
+    """
 
     status: int
     headers: Mapping[str, str] = {}
     body: bytes = b""
     cut_after: int | None = None
     lost: bool = False
+    unsized: bool = False
     delay_s: float = 0
 
 
@@ -180,13 +184,16 @@ class _Exchange(BaseHTTPRequestHandler):
             return
         self.send_response_only(reply.status)
         for name, value in reply.headers.items():
-            self.send_header(name, value)
-        if "content-length" not in reply.headers:
+            if not (reply.unsized and name == "content-length"):
+                self.send_header(name, value)
+        if reply.unsized:
+            self.send_header("connection", "close")
+        elif "content-length" not in reply.headers:
             self.send_header("content-length", str(len(reply.body)))
         self.end_headers()
         if self.command != "HEAD":
             self.wfile.write(reply.body[: reply.cut_after])
-        if reply.cut_after is not None:
+        if reply.cut_after is not None or reply.unsized:
             self.wfile.flush()
             self.close_connection = True
 

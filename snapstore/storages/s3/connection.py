@@ -11,6 +11,7 @@ from botocore.exceptions import ClientError
 from botocore.loaders import JSONFileLoader, Loader
 from botocore.session import Session
 
+from snapstore.storages.s3.answers import check_answer, note_request
 from snapstore.storages.s3.content_md5 import add_content_md5
 from snapstore.storages.s3.errors import code_of, translated
 from snapstore.storages.s3.options import S3Options
@@ -144,6 +145,8 @@ def _client(session: Session, options: S3Options) -> "S3Client":
         config=client_config(options),
     )
     client.meta.events.register("before-call.s3.DeleteObjects", add_content_md5)
+    client.meta.events.register("before-parameter-build.s3", note_request)
+    client.meta.events.register_first("needs-retry.s3", check_answer)
     return cast("S3Client", client)
 
 

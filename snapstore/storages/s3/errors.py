@@ -22,6 +22,8 @@ from botocore.exceptions import (
     SSOError,
     TokenRetrievalError,
 )
+from botocore.parsers import ResponseParserError
+from urllib3.exceptions import HTTPError
 
 from snapstore.errors import (
     ConfigError,
@@ -30,6 +32,7 @@ from snapstore.errors import (
     SnapstoreError,
     StorageError,
 )
+from snapstore.storages.s3.answers import FOREIGN, INCOMPLETE, REDIRECTED
 
 _POLICY = "check that the policy of these credentials allows it, and the policy of the bucket"
 _KEYS = "check the access key and the secret key"
@@ -41,6 +44,11 @@ _CHECKSUM = (
     "set repository.options.checksum_mode to when_required"
 )
 _OLD_SERVER = f"{_CHECKSUM}; if it is set, the server lacks conditional writes or checksums"
+
+_ELSEWHERE = (
+    "check repository.options.endpoint_url, and what answers there for the storage: a proxy, a "
+    "gateway, a page to log in"
+)
 
 _FINAL: Final[Mapping[str, str]] = {
     "301": _REGION,
@@ -63,6 +71,7 @@ _FINAL: Final[Mapping[str, str]] = {
     "NoSuchBucket": _BUCKET,
     "NotSignedUp": "ask the provider about the account",
     "PermanentRedirect": _REGION,
+    REDIRECTED: "set repository.options.endpoint_url to the address of the storage itself",
     "RequestExpired": "set the clock of this machine",
     "RequestTimeTooSkewed": "set the clock of this machine",
     "SignatureDoesNotMatch": _KEYS,
@@ -73,6 +82,8 @@ _FINAL: Final[Mapping[str, str]] = {
 
 _HINTS: Final[Mapping[str, str]] = {
     "BadDigest": "the bytes were changed on the way: check the network, then run again",
+    FOREIGN: _ELSEWHERE,
+    INCOMPLETE: _ELSEWHERE,
     "EntityTooLarge": "lower repository.options.multipart_threshold",
     "EntityTooSmall": "raise repository.options.part_size",
     "InvalidArgument": _CHECKSUM,
@@ -94,7 +105,7 @@ def translated(action: str) -> Iterator[None]:
         yield
     except ClientError as error:
         raise explained(error, action) from error
-    except BotoCoreError as error:
+    except (BotoCoreError, ResponseParserError, OSError, ValueError, HTTPError) as error:
         raise _unreachable(error, action) from error
 
 
@@ -135,7 +146,7 @@ def _told_region(error: ClientError) -> str | None:
     return str(found) if found else None
 
 
-def _unreachable(error: BotoCoreError, action: str) -> SnapstoreError:
+def _unreachable(error: Exception, action: str) -> SnapstoreError:
     """Return the error of our tree for what happened on this side of the wire."""
     message = f"cannot {action}: {' '.join(str(error).split()).rstrip('.')}"
     match error:

@@ -1,7 +1,6 @@
 """Objects of one bucket below one prefix."""
 
 from collections.abc import Iterator, Sequence
-from typing import Any
 
 from botocore.exceptions import ClientError
 
@@ -9,14 +8,17 @@ from snapstore.errors import (
     BlobCorruptError,
     ManifestInvalidError,
     ObjectExistsError,
+    ObjectNotFoundError,
     StorageError,
 )
 from snapstore.model.store import ByteSource
 from snapstore.ports import ObjectStat, UnfinishedUpload
+from snapstore.storages.s3.answers import from_storage
 from snapstore.storages.s3.connection import S3Connection
 from snapstore.storages.s3.deletion import delete_objects
 from snapstore.storages.s3.download import Download
 from snapstore.storages.s3.errors import status_of, translated
+from snapstore.storages.s3.listing import Listing
 from snapstore.storages.s3.multipart import abort
 from snapstore.storages.s3.options import S3Options, parse_url
 from snapstore.storages.s3.upload import Uploader
@@ -41,6 +43,7 @@ class S3Storage:
         self._prefix = place.prefix
         self._connection = S3Connection(self.options)
         self._uploader = Uploader(self._connection, self._bucket, self.options)
+        self._listing = Listing(self._connection, self._bucket, self._prefix)
         self._bucket_seen = False
 
     def put(self, key: str, body: bytes, *, if_absent: bool = False) -> None:
@@ -93,7 +96,7 @@ class S3Storage:
             except ClientError as error:
                 if status_of(error) != 404:
                     raise
-                self._require_bucket()
+                self._require_absent(key, error)
                 return None
         return ObjectStat(
             key=key,
@@ -103,22 +106,7 @@ class S3Storage:
         )
 
     def list(self, prefix: str, *, start_after: str = "") -> Iterator[ObjectStat]:
-        request: dict[str, Any] = {"Bucket": self._bucket, "Prefix": self._prefix + prefix}
-        if start_after:
-            request["StartAfter"] = self._prefix + start_after
-        while True:
-            with translated(f"list {self._place(prefix)}"):
-                page = self._connection.run(lambda client: client.list_objects_v2(**request))
-            for entry in page.get("Contents", []):
-                yield ObjectStat(
-                    key=self._relative(entry["Key"]),
-                    size=entry["Size"],
-                    modified_at=entry["LastModified"],
-                    storage_class=entry.get("StorageClass"),
-                )
-            if not page.get("IsTruncated"):
-                return
-            request["ContinuationToken"] = page["NextContinuationToken"]
+        yield from self._listing.objects(prefix, start_after)
 
     def delete(self, keys: Sequence[str]) -> None:
         refused = delete_objects(
@@ -134,20 +122,7 @@ class S3Storage:
             raise StorageError(first + more, failed=failed)
 
     def unfinished_uploads(self) -> Iterator[UnfinishedUpload]:
-        request: dict[str, Any] = {"Bucket": self._bucket, "Prefix": self._prefix}
-        while True:
-            with translated(f"list the unfinished uploads of {self.url}"):
-                page = self._connection.run(lambda client: client.list_multipart_uploads(**request))
-            for upload in page.get("Uploads", []):
-                yield UnfinishedUpload(
-                    key=self._relative(upload["Key"]),
-                    upload_id=upload["UploadId"],
-                    started_at=upload["Initiated"],
-                )
-            if not page.get("IsTruncated"):
-                return
-            request["KeyMarker"] = page["NextKeyMarker"]
-            request["UploadIdMarker"] = page["NextUploadIdMarker"]
+        yield from self._listing.uploads()
 
     def abort_upload(self, upload: UnfinishedUpload) -> None:
         with translated(f"abort the upload of {self._place(upload.key)}"):
@@ -171,8 +146,13 @@ class S3Storage:
             self._connection, self._bucket, self._prefix + key, attempts=self.options.max_attempts
         )
 
-    def _require_bucket(self) -> None:
-        """Raise when it is the bucket that is missing: the answer to a HEAD does not say which."""
+    def _require_absent(self, key: str, error: ClientError) -> None:
+        """Raise unless a 404 is the storage's own and about the object.
+
+        The answer to a HEAD does not say whether it is the bucket that is missing.
+        """
+        if not from_storage("", error.response["ResponseMetadata"]["HTTPHeaders"]):
+            self._require_no_body(key)
         if not self._bucket_seen:
             self._connection.run(
                 lambda client: client.list_objects_v2(
@@ -181,9 +161,18 @@ class S3Storage:
             )
             self._bucket_seen = True
 
+    def _require_no_body(self, key: str) -> None:
+        """Ask for the object itself: what is no storage has a page for that, no document."""
+        try:
+            answer = self._download(key).open_whole()
+        except ObjectNotFoundError:
+            return
+        answer["Body"].close()
+        raise StorageError(
+            f"cannot look at {self._place(key)}: the server says that it is not there, and sends it"
+        )
+
     def _relative(self, key: str) -> str:
-        if not key.startswith(self._prefix):
-            raise StorageError(f"the server listed {key!r}, which is not below {self.url}", key=key)
         return key.removeprefix(self._prefix)
 
     def _place(self, key: str) -> str:

@@ -261,7 +261,7 @@ def test_an_object_that_shows_up_late_counts_as_there_g80(proxy: S3Proxy, open_s
     storage = open_s3(max_attempts=4)
     content = patterned(100)
     storage.put_file("f", BytesSource(content), sha256=sha256_of(content))
-    missing = Reply(status=404)
+    missing = Reply(status=404, headers={"x-amz-request-id": "1"})
     proxy.rules.append(first(2, lambda request: missing if request.method == "HEAD" else None))
 
     assert storage.put_file("f", BytesSource(content), sha256=sha256_of(content)) is False
@@ -270,7 +270,8 @@ def test_an_object_that_shows_up_late_counts_as_there_g80(proxy: S3Proxy, open_s
 def test_an_object_that_never_shows_up_is_a_failure_g80(proxy: S3Proxy, storage: S3Storage) -> None:
     content = patterned(100)
     storage.put_file("f", BytesSource(content), sha256=sha256_of(content))
-    proxy.rules.append(lambda request: Reply(status=404) if request.method == "HEAD" else None)
+    missing = Reply(status=404, headers={"x-amz-request-id": "1"})
+    proxy.rules.append(lambda request: missing if request.method == "HEAD" else None)
 
     with pytest.raises(StorageError, match=r"that it is there .* and then that it is not"):
         storage.put_file("f", BytesSource(content), sha256=sha256_of(content))
