@@ -5,8 +5,9 @@ from pathlib import Path
 
 from snapstore.client.parts import ConfiguredBackends
 from snapstore.client.restoring import RestoreVerbs
-from snapstore.errors import SnapshotNotFoundError
+from snapstore.errors import PluginError, SnapshotNotFoundError
 from snapstore.model.report import nobody
+from snapstore.model.snapshot import Description
 from snapstore.operations.diff import SnapshotDiff, diff
 from snapstore.operations.verify import VerifyOptions, verify
 from snapstore.operations.verify_report import VerifyReport
@@ -42,6 +43,7 @@ class Snapstore(RestoreVerbs):
             listed,
             backends=ConfiguredBackends(self.config, self.registry),
             listener=listener,
+            unusable=self._lacks_plugin,
             options=VerifyOptions(
                 read_data=read_data,
                 open_store=open_store,
@@ -57,6 +59,15 @@ class Snapstore(RestoreVerbs):
                 f"snapshot {named[0].id[:12]} is not in the catalog any more", id=named[0].id
             )
         return report
+
+    def _lacks_plugin(self, description: Description) -> str | None:
+        """Say which plug-in a restore of such a snapshot lacks here; None when it has them all."""
+        try:
+            self.registry.options_type("layouts", description.layout)
+            self.registry.options_type("backends", description.backend)
+        except PluginError as error:
+            return f"nothing here can restore it: {error.message}"
+        return None
 
     def diff(self, old: str, new: str) -> SnapshotDiff:
         """Return which files two snapshots share, and which only one of them has."""

@@ -40,7 +40,6 @@ from snapstore.operations.replay import (
 )
 from snapstore.operations.replay_layout import refuse_repetition, require_replay_layout
 from snapstore.operations.replay_plan import PlannedReplay, ReplayGoal
-from snapstore.operations.restore_names import check_names
 from snapstore.operations.restore_plan import Wanted, plan_task
 from snapstore.operations.restore_replay import from_own_offsets, own_offset
 from snapstore.operations.restore_target import look_at_task, staging_folder, work_folder
@@ -197,7 +196,6 @@ class _Making:
             raise RefusedError(f"snapshot {snapshot.id[:12]} is of another kind of store")
         planned = plan_replays(description.positions, self._ports, ReplayGoal())
         manifest = self._repository.manifests.load(snapshot.id)
-        check_names([manifest])
         wanted = Wanted(snapshot=snapshot, manifest=manifest)
         task_dir = self._folder.task_dir
         self._folder.clear()

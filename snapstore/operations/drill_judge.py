@@ -4,6 +4,7 @@ from pathlib import Path
 
 import msgspec
 
+from snapstore.model.manifest_rules import lies_in
 from snapstore.model.store import ChangelogPosition, StoreLocation
 from snapstore.model.units import count
 from snapstore.operations.drill_report import (
@@ -16,7 +17,6 @@ from snapstore.operations.drill_report import (
 from snapstore.operations.rebuild import Rebuilt
 from snapstore.operations.replay import ReplayedPartition
 from snapstore.operations.replay_plan import PlannedReplay
-from snapstore.operations.restore_names import lies_in
 from snapstore.operations.restore_plan import Wanted
 from snapstore.operations.restore_report import RestoredStore
 

@@ -14,6 +14,7 @@ from pathlib import Path
 import msgspec
 
 from snapstore.errors import IntegrityError, UnsafePathError
+from snapstore.model.manifest_rules import lies_in
 from snapstore.model.report import Noted
 from snapstore.model.state_facts import TaskFacts
 from snapstore.operations.fsck import (
@@ -27,7 +28,6 @@ from snapstore.operations.fsck import (
 from snapstore.operations.mend_plan import MendPlan, TaskMend, plan_mend
 from snapstore.operations.quarantine import keep_in_quarantine
 from snapstore.operations.restore_lock import work_lock
-from snapstore.operations.restore_names import lies_in
 from snapstore.operations.restore_plan import IMMUTABLE_SUFFIXES
 from snapstore.operations.restore_target import (
     check_writable,

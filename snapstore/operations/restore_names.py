@@ -1,102 +1,12 @@
 """Refuse names that would lead a restore outside its task directory."""
 
-import unicodedata
-from collections.abc import Iterable
 from pathlib import Path
 
 from snapstore.errors import UnsafePathError
-from snapstore.model.snapshot import Manifest
+from snapstore.model.manifest_rules import fault_of_name
 
 PER_HOST_NAMES = frozenset({".lock", "kafka-streams-process-metadata"})
 """Kafka Streams' own files of one host (StateDirectory): they mean nothing on another."""
-
-WORK_FOLDER = ".snapstore"
-_PART_LIMIT_BYTES = 255
-_NAME_LIMIT_BYTES = 4000
-
-
-def fault_of_name(name: str) -> str | None:
-    """Say what is wrong with a name relative to a task directory, or None."""
-    if not name or len(name.encode("utf-8", "surrogatepass")) > _NAME_LIMIT_BYTES:
-        return "is empty or too long"
-    if name.startswith("/"):
-        return "is absolute"
-    if "\\" in name:
-        return "holds a backslash"
-    if any(unicodedata.category(character) in {"Cc", "Cs"} for character in name):
-        return "holds a control character"
-    for part in name.split("/"):
-        if part in {"", ".", ".."}:
-            return f"holds the part {part!r}"
-        if len(part.encode()) > _PART_LIMIT_BYTES:
-            return "holds a part that is too long"
-        if part == WORK_FOLDER:
-            return f"holds the part {part!r}"
-    return None
-
-
-def check_names(manifests: Iterable[Manifest]) -> None:
-    """Raise UnsafePathError unless all names of all manifests stay inside and apart.
-
-    Every offending name is shown, so one look is enough.
-    """
-    bad: list[str] = []
-    for manifest in manifests:
-        bad.extend(_faults(manifest))
-    if bad:
-        raise UnsafePathError(
-            "refused: names in the snapshot lead outside the target or collide",
-            hint="the snapshot was not written by snapstore, or was tampered with",
-            names=bad,
-        )
-
-
-def _faults(manifest: Manifest) -> list[str]:
-    store = manifest.description.store
-    bad = [
-        f"{name!r} (name of the {kind})"
-        for kind, name in (
-            ("application", store.application),
-            ("store", store.store),
-        )
-        if fault_of_name(name) or "/" in name
-    ]
-    bad += [
-        f"{name!r} {fault}"
-        for name in (store.task, *(entry.name for entry in manifest.files))
-        if (fault := fault_of_name(name))
-    ]
-    bad += [
-        f"{name!r} {fault}"
-        for name in (manifest.description.root, *manifest.description.databases)
-        if name != "." and (fault := fault_of_name(name))
-    ]
-    return bad + _collisions([entry.name for entry in manifest.files])
-
-
-def _collisions(names: list[str]) -> list[str]:
-    files: set[str] = set()
-    bad = []
-    for name in names:
-        if name in files:
-            bad.append(f"{name!r} occurs twice")
-        files.add(name)
-    bad += [
-        f"{name!r} is a file and a folder"
-        for name in sorted(files & {parent for name in files for parent in folders_of(name)})
-    ]
-    return bad
-
-
-def folders_of(name: str) -> list[str]:
-    """Return the folders above a relative name: ``a/b/c`` gives ``a`` and ``a/b``."""
-    parts = name.split("/")[:-1]
-    return ["/".join(parts[: count + 1]) for count in range(len(parts))]
-
-
-def lies_in(name: str, folder: str) -> bool:
-    """Whether a relative name is the folder itself or something below it."""
-    return folder == "." or name == folder or name.startswith(folder + "/")
 
 
 def check_inside(target: Path, task_dir: Path) -> None:

@@ -1,7 +1,7 @@
 """Decide what a restore will do to one task directory, before anything is written."""
 
 from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from datetime import datetime
 from pathlib import Path
 
@@ -16,7 +16,7 @@ from snapstore.errors import (
 from snapstore.model.identity import StoreId
 from snapstore.model.resume import ResumePlan
 from snapstore.model.snapshot import FileEntry, Manifest, Snapshot
-from snapstore.operations.restore_names import PER_HOST_NAMES, lies_in
+from snapstore.operations.restore_names import PER_HOST_NAMES
 
 IMMUTABLE_SUFFIXES = (".sst", ".blob")
 """RocksDB writes such a file once and only ever unlinks it, so it may be linked."""
@@ -275,7 +275,8 @@ def missing_stores(task: TaskPlan, known: Iterable[str]) -> tuple[str, ...]:
 def _plan_store(wanted: Wanted, target: TaskTarget) -> StorePlan:
     reuse: list[Reuse] = []
     inline: list[Inline] = []
-    fetch: dict[str, Fetch] = {}
+    needed: dict[str, FileEntry] = {}
+    names: dict[str, list[str]] = {}
     entries = [entry for entry in wanted.manifest.files if entry.name not in PER_HOST_NAMES]
     for entry in entries:
         if entry.inline is not None:
@@ -285,29 +286,31 @@ def _plan_store(wanted: Wanted, target: TaskTarget) -> StorePlan:
         elif _is(target.current.get(entry.name), entry):
             reuse.append(Reuse(name=entry.name, size=entry.size, staged=False))
         else:
-            _add_fetch(fetch, entry, wanted, target.parts)
+            needed[entry.sha256] = entry
+            names.setdefault(entry.sha256, []).append(entry.name)
     return StorePlan(
         wanted=wanted,
-        fetch=tuple(fetch.values()),
+        fetch=tuple(
+            _fetch(entry, names[sha256], wanted, target.parts) for sha256, entry in needed.items()
+        ),
         reuse=tuple(reuse),
         inline=tuple(inline),
         modes={entry.name: entry.mode for entry in entries},
     )
 
 
-def _add_fetch(
-    fetch: dict[str, Fetch], entry: FileEntry, wanted: Wanted, parts: Mapping[str, int]
-) -> None:
+def _fetch(
+    entry: FileEntry, names: Iterable[str], wanted: Wanted, parts: Mapping[str, int]
+) -> Fetch:
     if entry.blob is None:
         raise ManifestInvalidError(
             f"{entry.name} has neither bytes nor a blob", snapshot=wanted.snapshot.id
         )
-    earlier = fetch.get(entry.sha256)
-    fetch[entry.sha256] = Fetch(
+    return Fetch(
         blob=entry.blob,
         sha256=entry.sha256,
         size=entry.size,
-        names=(*(earlier.names if earlier else ()), entry.name),
+        names=tuple(names),
         store=wanted.snapshot.description.store,
         have_bytes=min(parts.get(entry.sha256, 0), entry.size),
     )
@@ -320,7 +323,7 @@ def _is(found: FoundFile | None, entry: FileEntry) -> bool:
 def _kept_files(
     target: TaskTarget, restored: Mapping[str, Wanted], kept_stores: Sequence[PresentStore]
 ) -> tuple[Keep, ...]:
-    """Everything in the directory that belongs to no store that is being restored."""
+    """Return everything in the directory that belongs to no store that is being restored."""
     gone = set(PER_HOST_NAMES)
     roots = {store.root: True for store in kept_stores}
     for present in target.stores:
@@ -339,6 +342,7 @@ def _kept_files(
 
 def _check_apart(wanted: Sequence[Wanted], kept_stores: Sequence[PresentStore]) -> None:
     names = Counter(entry.name for each in wanted for entry in each.manifest.files)
+    names.update({name for store in kept_stores for name in store.side_files})
     clashes = {name for name, count in names.items() if count > 1}
     roots = {store.root for store in kept_stores}
     roots.update(each.snapshot.description.root for each in wanted)
@@ -354,13 +358,13 @@ def _check_apart(wanted: Sequence[Wanted], kept_stores: Sequence[PresentStore]) 
         )
 
 
-def _owner(name: str, roots: Iterable[str]) -> str | None:
-    """The deepest root that the file lies in: a window store may be called ``rocksdb``."""
-    return max((root for root in roots if lies_in(name, root)), key=_depth, default=None)
-
-
-def _depth(root: str) -> int:
-    return 0 if root == "." else root.count("/") + 1
+def _owner(name: str, roots: Collection[str]) -> str | None:
+    """Return the deepest root that holds the file: a window store may be called ``rocksdb``."""
+    while name:
+        if name in roots:
+            return name
+        name = name.rpartition("/")[0]
+    return "." if "." in roots else None
 
 
 def _needed_bytes(stores: Sequence[StorePlan], keep: Sequence[Keep]) -> int:

@@ -8,9 +8,9 @@ from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 
 from snapstore.errors import ConfigError, UnsafePathError
+from snapstore.model.manifest_rules import WORK_FOLDER
 from snapstore.model.regular_file import open_regular
 from snapstore.model.snapshot import FileEntry
-from snapstore.operations.restore_names import WORK_FOLDER
 from snapstore.operations.restore_plan import FoundFile, PresentStore, TaskTarget
 from snapstore.operations.stage_files import os_errors
 

@@ -26,7 +26,7 @@ from snapstore.operations.restore_choice import (
     skip,
     with_choices,
 )
-from snapstore.operations.restore_names import check_inside, check_names
+from snapstore.operations.restore_names import check_inside
 from snapstore.operations.restore_plan import (
     PresentStore,
     RestorePlan,
@@ -81,7 +81,6 @@ class Planner:
             raise ConfigError("nothing was named to restore")
         tasks: dict[Path, Task] = {}
         for request, wanted in self._usable(requests):
-            check_names([wanted.manifest])
             description = wanted.snapshot.description
             self._require_plugins(description)
             task_dir = self._ports.layout.task_dir(self.target, description)
@@ -146,7 +145,6 @@ class Planner:
                 self._leave_out(task, index, unusable)
                 continue
             task.wanted[index] = older
-            check_names([older.manifest])
 
     def plan(self, tasks: Iterable[Task]) -> RestorePlan:
         """Return what will be done; raises TargetNotEmptyError, WrongGenerationError, NoSpaceError.

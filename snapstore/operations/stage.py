@@ -15,12 +15,13 @@ from snapstore.errors import (
     UnknownOffsetError,
 )
 from snapstore.model.identity import StoreId
+from snapstore.model.manifest_rules import lies_in
 from snapstore.model.report import Advanced
 from snapstore.model.snapshot import Description
 from snapstore.model.store import ChangelogPosition, StoreLocation
 from snapstore.operations.fetch import BlobToFetch, fetch_all
 from snapstore.operations.rate_limit import RateLimit
-from snapstore.operations.restore_names import check_note_name, lies_in
+from snapstore.operations.restore_names import check_note_name
 from snapstore.operations.restore_plan import IMMUTABLE_SUFFIXES, Fetch, StorePlan, TaskPlan
 from snapstore.operations.restore_target import staging_folder, walk_files, work_folder
 from snapstore.operations.stage_files import FileWriter, os_errors, sync_tree

@@ -17,7 +17,6 @@ from snapstore.errors import (
 from snapstore.model.listing import ListedSnapshot
 from snapstore.model.snapshot import Description, Manifest
 from snapstore.operations.fetch import ARCHIVE_CLASSES
-from snapstore.operations.restore_names import check_names
 from snapstore.ports import ObjectStat
 from snapstore.repository import Repository, SweptRecord, keys
 from snapstore.repository.catalog import listing_of
@@ -174,10 +173,6 @@ def _found(
         return _damaged(facts, "entry", entry_damage.message)
     if described != manifest.description:
         return _damaged(facts, "entry", "the entry describes something else than the manifest")
-    try:
-        check_names([manifest])
-    except RefusedError as error:
-        return _damaged(facts, "manifest", error.message)
     fault, damage, broken = judge_blobs(manifest, _stat_of(repository, blobs))
     return msgspec.structs.replace(facts, fault=fault, damage=damage, broken=broken)
 

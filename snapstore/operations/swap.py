@@ -15,9 +15,9 @@ from pathlib import Path
 import msgspec
 
 from snapstore.errors import ManifestInvalidError
+from snapstore.model.manifest_rules import WORK_FOLDER
 from snapstore.model.regular_file import NotRegularError, read_regular
 from snapstore.operations.exchange import exchange
-from snapstore.operations.restore_names import WORK_FOLDER
 from snapstore.operations.restore_target import staging_folder, work_folder
 from snapstore.operations.stage_files import FileWriter, os_errors, sync_folder
 

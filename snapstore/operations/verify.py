@@ -3,7 +3,7 @@
 import hashlib
 import math
 import random
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from pathlib import Path
 from tempfile import TemporaryDirectory
@@ -22,11 +22,10 @@ from snapstore.errors import (
 )
 from snapstore.model.listing import ListedSnapshot
 from snapstore.model.report import Advanced, StoreFinished, StoreStarted
-from snapstore.model.snapshot import Manifest
+from snapstore.model.snapshot import Description, Manifest
 from snapstore.model.units import count as spelled
 from snapstore.operations.fetch import ARCHIVE_CLASSES, BlobToFetch, fetch_all, read_or_explain
 from snapstore.operations.rate_limit import Pace, RateLimit
-from snapstore.operations.restore_names import check_names
 from snapstore.operations.stage_files import FileWriter, Permissions
 from snapstore.operations.stopping import Stop, results_of, until_failed
 from snapstore.operations.verify_report import Damage, DamageKind, VerifyReport
@@ -60,7 +59,7 @@ class Need(msgspec.Struct, kw_only=True):
     sha256: str
     size: int
     files: set[str]
-    snapshots: list[ListedSnapshot]
+    snapshots: dict[str, ListedSnapshot]
 
 
 def verify(
@@ -70,16 +69,23 @@ def verify(
     backends: Mapping[str, StoreBackend],
     listener: Listener,
     options: VerifyOptions,
+    unusable: Callable[[Description], str | None] = lambda _: None,
 ) -> VerifyReport:
     """Return the damage of those snapshots: none when every one of them can be restored.
 
-    One that is taken out of the catalog meanwhile has no damage, and is not counted.
+    One that is taken out of the catalog meanwhile has no damage, and is not counted. ``unusable``
+    says why nothing here can restore a snapshot of that description.
     Raises what the storage raises: that it cannot be reached is no damage.
     """
     if not 0 < options.sample_percent <= 100:
         raise ConfigError("the sample must be above 0 and at most 100 percent")
     damage: list[Damage] = []
     manifests = _load(repository, listed, damage)
+    damage += [
+        _of_snapshot("unopenable", item, reason)
+        for item, manifest in manifests.items()
+        if (reason := unusable(manifest.description)) is not None
+    ]
     needs = needs_of(manifests)
     stats = _stats(repository, needs, options.parallel)
     damage += [found for need in needs.values() if (found := _judge(need, stats.get(need.blob)))]
@@ -94,6 +100,8 @@ def verify(
     if options.open_store:
         for item, manifest in manifests.items():
             if any(entry.blob in broken for entry in manifest.files):
+                continue
+            if unusable(manifest.description) is not None:
                 continue
             opened_damage, count = _open(repository, item, manifest, backends, listener, options)
             opened += 1
@@ -141,12 +149,11 @@ def needs_of(manifests: Mapping[ListedSnapshot, Manifest]) -> dict[str, Need]:
                     sha256=entry.sha256,
                     size=entry.size,
                     files=set(),
-                    snapshots=[],
+                    snapshots={},
                 ),
             )
             need.files.add(entry.name)
-            if listed not in need.snapshots:
-                need.snapshots.append(listed)
+            need.snapshots[listed.id] = listed
     return needs
 
 
@@ -166,7 +173,6 @@ def _load(
             snapshot = repository.catalog.load(item)
             kind = "manifest"
             manifest = repository.manifests.load(item.id)
-            check_names([manifest])
         except (IntegrityError, SnapshotNotFoundError, UnsafePathError) as error:
             damage.append(_of_snapshot(kind, item, error.message))
             continue
@@ -223,7 +229,7 @@ def _read_all(
 
     def read(need: Need) -> Damage | None:
         stop.check()
-        store = need.snapshots[0].store
+        store = next(iter(need.snapshots.values())).store
         digest = hashlib.sha256()
         pace = Pace(limit, need.size, stop.sleep)
         try:
@@ -341,8 +347,8 @@ def _of_blob(
         reason=reason,
         blob=need.blob,
         files=tuple(sorted(need.files)),
-        snapshots=tuple(listed.id for listed in need.snapshots),
-        stores=tuple(sorted({str(listed.store) for listed in need.snapshots})),
+        snapshots=tuple(need.snapshots),
+        stores=tuple(sorted({str(listed.store) for listed in need.snapshots.values()})),
         storage_class=storage_class,
     )
 

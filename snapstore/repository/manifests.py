@@ -1,9 +1,6 @@
 """Manifests: which files a snapshot is made of."""
 
 import hashlib
-import re
-import unicodedata
-from pathlib import PurePosixPath
 
 import zstandard
 
@@ -13,15 +10,19 @@ from snapstore.errors import (
     ObjectNotFoundError,
     UnsafePathError,
 )
-from snapstore.model.snapshot import FileEntry, Manifest
+from snapstore.model.manifest_rules import MAX_FILES, check_manifest
+from snapstore.model.snapshot import Manifest
 from snapstore.ports import ObjectStorage
 from snapstore.repository import encoding, keys
 
 MAX_BYTES = 256 << 20
 MAX_STORED_BYTES = 64 << 20
 _LEVEL = 1
-_GREATEST_OFFSET = 2**63 - 1
-_SHA256 = re.compile(r"[0-9a-f]{64}")
+_CHUNK = 1 << 20
+_MAX_OBJECTS = 2 * MAX_FILES
+_MAX_VALUES = 10 * MAX_FILES
+"""JSON has a brace for every object, and a comma between any two values: more of them, names that
+hold some included, are no manifest, and are not built in memory to find that out."""
 
 
 class Manifests:
@@ -36,7 +37,7 @@ class Manifests:
 
         Raises UnsafePathError or ManifestInvalidError when no reader would accept it.
         """
-        check(manifest)
+        check_manifest(manifest)
         try:
             body = encoding.encode(manifest)
         except UnicodeEncodeError as error:
@@ -76,75 +77,29 @@ class Manifests:
                 f"{what} is damaged: it does not hash to its id", id=snapshot_id
             )
         manifest = encoding.decode(body, Manifest, what=what)
-        check(manifest)
+        check_manifest(manifest)
         return manifest
-
-
-def check(manifest: Manifest) -> None:
-    """Refuse names that lead elsewhere, and entries that contradict themselves or one another.
-
-    Raises UnsafePathError, or ManifestInvalidError.
-    """
-    description = manifest.description
-    for folder in (description.root, *description.databases):
-        if folder != ".":
-            check_name(folder)
-    for file in manifest.files:
-        check_name(file.name)
-        _check_content(file)
-    for each in description.positions:
-        if each.position.applied_offset > _GREATEST_OFFSET:
-            raise ManifestInvalidError(f"a manifest of {description.store} has no such offset")
-    names = {file.name for file in manifest.files}
-    if len(names) != len(manifest.files):
-        raise ManifestInvalidError(f"a manifest of {description.store} names a file twice")
-    for name in names:
-        for parent in PurePosixPath(name).parents:
-            if str(parent) in names:
-                raise ManifestInvalidError(
-                    f"a manifest of {description.store} names {str(parent)!r} as file and folder"
-                )
-
-
-def check_name(name: str) -> None:
-    """Refuse a file name that is not plainly below the folder it is joined to.
-
-    Raises UnsafePathError for absolute names, empty, ``.`` and ``..`` parts, control characters and
-    names that are not UTF-8.
-    """
-    parts = name.split("/")
-    if any(part in ("", ".", "..") for part in parts):
-        raise UnsafePathError(f"a file name leads outside its folder: {name!r}", name=repr(name))
-    if any(unicodedata.category(character) in ("Cc", "Cs") for character in name):
-        raise UnsafePathError(
-            f"a file name holds a control character or is not UTF-8: {name!r}", name=repr(name)
-        )
-
-
-def _check_content(file: FileEntry) -> None:
-    if file.size < 0 or not 0 <= file.mode <= 0o777 or not _SHA256.fullmatch(file.sha256):
-        raise ManifestInvalidError(f"size, mode or hash of {file.name!r} cannot be right")
-    if (file.blob is None) == (file.inline is None):
-        raise ManifestInvalidError(f"{file.name!r} needs either a blob or its bytes")
-    if file.blob is not None and not (
-        keys.is_blob_name(file.blob) and file.blob.startswith(file.sha256)
-    ):
-        raise ManifestInvalidError(f"the blob of {file.name!r} is not named by its hash")
-    if file.inline is not None and (
-        len(file.inline) != file.size or hashlib.sha256(file.inline).hexdigest() != file.sha256
-    ):
-        raise ManifestInvalidError(f"the bytes of {file.name!r} do not fit their size and hash")
 
 
 def _decompress(stored: bytes, what: str) -> bytes:
     """Expand no more than a manifest may have, whatever the frame claims."""
+    body = bytearray()
+    objects = values = 0
     try:
         with zstandard.ZstdDecompressor(max_window_size=MAX_STORED_BYTES).stream_reader(
             stored
         ) as reader:
-            body = reader.read(MAX_BYTES + 1)
+            while chunk := reader.read(_CHUNK):
+                body += chunk
+                objects += chunk.count(b"{")
+                values += chunk.count(b",")
+                if len(body) > MAX_BYTES or objects > _MAX_OBJECTS or values > _MAX_VALUES:
+                    raise ManifestInvalidError(
+                        f"{what} is larger than any manifest may be: over {len(body)} bytes,"
+                        f" {objects} objects, {values} values",
+                        limit_bytes=MAX_BYTES,
+                        limit_files=MAX_FILES,
+                    )
     except zstandard.ZstdError as error:
         raise ManifestInvalidError(f"{what} is damaged: {error}") from error
-    if len(body) > MAX_BYTES:
-        raise ManifestInvalidError(f"{what} is larger than any manifest may be", limit=MAX_BYTES)
-    return body
+    return bytes(body)

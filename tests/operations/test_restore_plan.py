@@ -14,7 +14,7 @@ from snapstore.errors import (
 )
 from snapstore.model.identity import StoreId
 from snapstore.model.snapshot import FORMAT, FileEntry, Manifest, Snapshot
-from snapstore.operations.restore_names import check_inside, check_names, fault_of_name
+from snapstore.operations.restore_names import check_inside
 from snapstore.operations.restore_plan import (
     FoundFile,
     PresentStore,
@@ -295,59 +295,6 @@ def test_stores_that_the_task_will_lack_are_named() -> None:
     plan = plan_task(target, [wanted(TABLE)], replace=True)
 
     assert missing_stores(plan, ["counts", "plain", "window", "session"]) == ("session", "window")
-
-
-@pytest.mark.parametrize(
-    "name",
-    [
-        "../../x",
-        "/etc/x",
-        "a/../../x",
-        "..\\x",
-        "..",
-        ".",
-        "",
-        "a//b",
-        "a/",
-        "a\nb",
-        "a\x00b",
-        "a\x7fb",
-        "a/\udc80",
-        "x" * 256,
-        "a/.snapstore/b",
-        "/".join(["long"] * 1000),
-    ],
-)
-def test_g96_a_name_that_leads_elsewhere_refuses_the_whole_restore_and_is_shown(name: str) -> None:
-    assert fault_of_name(name) is not None
-    good = wanted(TABLE, store="plain").manifest
-    bad = wanted(TABLE).manifest
-    bad = msgspec.structs.replace(bad, files=(TABLE, msgspec.structs.replace(CURRENT, name=name)))
-
-    with pytest.raises(UnsafePathError) as refused:
-        check_names([good, bad])
-
-    shown = refused.value.facts["names"]
-    assert isinstance(shown, list)
-    assert any(repr(name) in line for line in shown)
-
-
-@pytest.mark.parametrize("store", ["..", "a/b", ""])
-def test_g96_a_store_name_that_leads_elsewhere_is_refused(store: str) -> None:
-    with pytest.raises(UnsafePathError):
-        check_names([wanted(TABLE, store=store, root="rocksdb/counts").manifest])
-
-
-@pytest.mark.parametrize(
-    "name", ["CURRENT", "rocksdb/counts/000010.sst", "wörter/x.1", ".checkpoint_a", "a..b/..c"]
-)
-def test_ordinary_names_are_accepted(name: str) -> None:
-    assert fault_of_name(name) is None
-
-
-def test_a_name_that_is_both_file_and_folder_is_refused() -> None:
-    with pytest.raises(UnsafePathError):
-        check_names([wanted(entry("a"), entry("a/b")).manifest])
 
 
 def test_the_target_itself_may_be_the_folder_of_the_only_store(tmp_path: Path) -> None:

@@ -52,7 +52,8 @@ def test_a_manifest_comes_back_as_it_was(repository: Repository) -> None:
         blob_file("rocksdb/counts/EMPTY"),
         blob_file("rocksdb/counts/Readme"),
         blob_file("rocksdb/counts/README"),
-        blob_file("rocksdb/counts/back\\slash \u200e\u3000;$@"),
+        blob_file("rocksdb/counts/odd \u200e\u3000;$@"),
+        inline_file("counts.position", b"beside"),
     )
     assert repository.manifests.load(repository.manifests.put(manifest)) == manifest
 
