@@ -22,6 +22,7 @@ from snapstore.client.parts import (
 from snapstore.config import Config
 from snapstore.model.report import nobody
 from snapstore.operations.discover import DiscoverReport, discover
+from snapstore.operations.nearby import pointing
 from snapstore.operations.run_lock import run_lock
 from snapstore.operations.snapshot import SnapshotOptions, take_snapshots
 from snapstore.operations.snapshot_plan import Selection, SnapshotPlan, plan_snapshot
@@ -164,7 +165,8 @@ class SnapshotVerbs(CatalogVerbs):
                 )
             work = self._own_cache / "work"
             capturing = Capturing(self.config, self.repository, chosen, ports, work, capture)
-            plan = plan_snapshot(capturing.discover(place, application, selection), selection)
+            with pointing(place, chosen, application):
+                plan = plan_snapshot(capturing.discover(place, application, selection), selection)
             if dry_run:
                 return plan
             now = self.clock()

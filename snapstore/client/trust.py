@@ -24,6 +24,7 @@ from snapstore.operations.fsck_report import FsckReport
 from snapstore.operations.mend import MendReport
 from snapstore.operations.mend import mend as mend_stores
 from snapstore.operations.mend_plan import MendPlan, plan_mend
+from snapstore.operations.nearby import pointing
 from snapstore.operations.prepare_plan import quicker_snapshots
 from snapstore.ports import Clock, Listener, StartInspector
 from snapstore.registry import Registry
@@ -60,8 +61,12 @@ def fsck(
     options = fsck_options(
         settings, application, tasks, stores, guarantee=guarantee, version=version, scan=scan
     )
-    with fsck_ports(settings, plugins, clock, listener) as ports:
-        return look_at(state_dir(settings, directory), ports, options)
+    place, layout = state_dir(settings, directory), configured_layout(settings, plugins)
+    with (
+        fsck_ports(settings, plugins, clock, listener) as ports,
+        pointing(place, layout, options.application),
+    ):
+        return look_at(place, ports, options)
 
 
 @overload
@@ -126,8 +131,11 @@ def mend(
     options = fsck_options(
         settings, application, tasks, stores, guarantee=guarantee, version=version, scan=scan
     )
-    place = state_dir(settings, directory)
-    with fsck_ports(settings, plugins, clock, listener) as ports:
+    place, layout = state_dir(settings, directory), configured_layout(settings, plugins)
+    with (
+        fsck_ports(settings, plugins, clock, listener) as ports,
+        pointing(place, layout, options.application),
+    ):
         if dry_run:
             report = look_at(place, ports, options)
             plan = plan_mend(report)

@@ -11,6 +11,7 @@ from snapstore.model.identity import StoreId
 from snapstore.model.store import ChangelogPosition, StoreLocation
 from snapstore.model.unread import Unread
 from snapstore.operations.hold import held_offsets, held_store, retrying
+from snapstore.operations.nearby import pointing, stores_near
 from snapstore.operations.stopping import Stop
 from snapstore.ports import Clock, Layout, StoreBackend
 
@@ -66,11 +67,16 @@ def discover(
 
     What is wrong with one store is told with it and stops nothing else.
     """
-    found = layout.discover(state_dir, application)
+    with pointing(state_dir, layout, application):
+        found = layout.discover(state_dir, application)
     locations = sorted(found.locations, key=lambda location: location.store.order)
     with ThreadPoolExecutor(_PARALLEL) as pool:
         stores = pool.map(lambda location: _look_at(location, layout, backends, clock), locations)
-    return DiscoverReport(stores=tuple(stores), notes=found.notes, unread=found.unread)
+    notes = found.notes
+    if not (locations or found.unread):
+        near = stores_near(state_dir, layout, application)
+        notes = notes if near is None else (*notes, f"there are stores in {near}: name that folder")
+    return DiscoverReport(stores=tuple(stores), notes=notes, unread=found.unread)
 
 
 def backend_of(location: StoreLocation, backends: Mapping[str, StoreBackend]) -> StoreBackend:

@@ -33,7 +33,8 @@ class SnapshotOptions(msgspec.Struct, frozen=True, kw_only=True):
 
     ``parallel_stores`` are captured at once and ``transfers`` files are sent at once, over all
     stores. ``skip_unchanged``: a store that holds what its newest snapshot holds, at the same
-    offsets, gets no new one. ``attempts`` are made at a store that keeps changing.
+    offsets, and with the tags of the run, gets no new one. ``attempts`` are made at a store that
+    keeps changing.
     """
 
     parallel_stores: int = 4

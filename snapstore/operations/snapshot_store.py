@@ -72,9 +72,12 @@ class Previous(msgspec.Struct, frozen=True, kw_only=True):
         sizes = frozenset(file.size for file in self.manifest.files if file.blob is not None)
         return Known(blobs=self.blobs, sizes=sizes)
 
-    def holds(self, entries: tuple[FileEntry, ...]) -> bool:
-        """Whether it names the same blobs: those that were lost have another name now."""
-        return [file.blob for file in self.manifest.files] == [entry.blob for entry in entries]
+    def says(self, entries: tuple[FileEntry, ...], tags: Mapping[str, str]) -> bool:
+        """Whether it names the same blobs (those that were lost have another name now) and has
+        those tags, so that another snapshot would say nothing more."""
+        names = [file.blob for file in self.manifest.files]
+        had = self.manifest.description.tags
+        return names == [entry.blob for entry in entries] and tags.items() <= had.items()
 
 
 class Prepared(msgspec.Struct, frozen=True, kw_only=True):
@@ -196,7 +199,12 @@ class StoreSnapshotter:
         outcome = msgspec.structs.replace(
             outcome, remarks=offsets.remarks, source=description.source
         )
-        if previous is not None and self._skip_unchanged and same and previous.holds(entries):
+        if (
+            previous is not None
+            and same
+            and self._skip_unchanged
+            and previous.says(entries, self._facts.tags)
+        ):
             return msgspec.structs.replace(outcome, same_as=previous.listed)
         snapshot = self._publish(description, entries, outcome, previous)
         return msgspec.structs.replace(outcome, status="stored", snapshot=snapshot)

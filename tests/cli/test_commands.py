@@ -45,6 +45,24 @@ def test_init_writes_a_configuration_that_works(cli: Cli, tmp_path: Path) -> Non
     assert cli("init", "--write-config", "snapstore.yaml").code == 11
 
 
+def test_an_init_that_failed_can_be_repeated_h40(cli: Cli, tmp_path: Path) -> None:
+    (tmp_path / "file").touch()
+    line = ("init", "-r", tmp_path / "file" / "r", "--write-config", "snapstore.yaml")
+    assert cli(*line).code != 0
+    assert not Path("snapstore.yaml").exists()
+    (tmp_path / "file").unlink()
+    (tmp_path / "file").mkdir()
+    assert cli(*line).code == 0
+    assert cli("list").code == 0
+
+
+def test_a_file_that_init_did_not_write_stays_when_it_fails_h40(cli: Cli) -> None:
+    Path("mine.yaml").write_text("# mine")
+    assert cli("init", "-r", "r", "--write-config", "mine.yaml").code == 11
+    assert Path("mine.yaml").read_text() == "# mine"
+    assert not Path("r").exists()
+
+
 def test_init_can_write_a_configuration_alone(cli: Cli) -> None:
     assert cli("init", "--write-config", "new.yaml").out == "wrote new.yaml\n"
     assert cli("config", "check", "-c", "new.yaml").code == 0
@@ -114,6 +132,37 @@ def test_a_file_is_no_state_directory(
     assert "is not a directory" in result.err
 
 
+@pytest.mark.parametrize("verb", ["discover", "snapshot", "fsck"])
+@pytest.mark.parametrize(
+    "place",
+    [
+        "above",
+        "above/more",
+        "above/more/state/ks440-alos/1_0",
+        "above/more/state/ks440-alos/1_0/rocksdb/count",
+    ],
+)
+def test_a_folder_too_high_or_too_low_is_told_where_the_stores_are_h54(
+    cli: Cli, tmp_path: Path, url: str, state_dir: Path, verb: str, place: str
+) -> None:
+    (tmp_path / "above" / "more" / "beside").mkdir(parents=True)
+    right = tmp_path / "above" / "more" / "state"
+    state_dir.rename(right)
+    result = cli(
+        verb, "--state-dir", tmp_path / "above" / place.removeprefix("above").strip("/"), "-r", url
+    )
+    named = right / "ks440-alos" if "1_0" in place else right
+    assert f"there are stores in {named}: name that folder" in result.err
+    assert cli(verb, "--state-dir", named, "-r", url).code == 0
+
+
+def test_a_wrong_name_in_the_right_folder_is_told_the_near_one_h54(
+    cli: Cli, url: str, state_dir: Path
+) -> None:
+    result = cli("snapshot", "cuont", "--state-dir", state_dir, "-r", url)
+    assert "did you mean count?" in result.err
+
+
 def test_a_state_directory_that_is_not_there_is_10(cli: Cli, url: str) -> None:
     for verb in ("discover", "snapshot"):
         assert cli(verb, "--state-dir", "/nowhere", "-r", url).code == 10
@@ -130,6 +179,17 @@ def test_snapshot_sends_everything_once_and_nothing_twice(
     third = cli("snapshot", "-r", url, "--state-dir", state_dir, "--skip-unchanged", "--json")
     assert {item["status"] for item in third.document["items"]} == {"unchanged"}
     assert len(ids(cli, url)) == 38
+
+
+def test_snapshot_names_the_application_where_there_are_several_h71(
+    cli: Cli, url: str, state_dir: Path
+) -> None:
+    line = ("snapshot", "-r", url, "--state-dir", state_dir, "--task", "1_0")
+    assert "APPLICATION" not in cli(*line).out
+    unpack("ks440-alos-hot", state_dir)
+    table = cli(*line).out.splitlines()
+    assert table[0].split()[:3] == ["APPLICATION", "TASK", "STORE"]
+    assert {line.split()[0] for line in table[1:-1]} == {"ks440-alos", "ks440-alos-hot"}
 
 
 def test_a_store_that_is_named_twice_is_taken_once(cli: Cli, url: str, state_dir: Path) -> None:

@@ -186,7 +186,10 @@ def test_so_it_is_with_the_other_layouts(
     (one,) = run_lines(tmp_path, line, heed_modes=True)
     assert one.code == 3, one.err
     problems = [each["problem"] for each in one.document["items"]]
-    assert [problem["code"] for problem in problems if problem] == ["unknown_offset", "access_denied"]
+    assert [problem["code"] for problem in problems if problem] == [
+        "unknown_offset",
+        "access_denied",
+    ]
     shut(state_dir / place)
     (whole,) = run_lines(tmp_path, line, heed_modes=True)
     assert whole.code == 2, whole.err

@@ -152,6 +152,23 @@ def test_nothing_is_published_for_an_unchanged_store_where_that_is_asked_for(
     assert len(lab.contents()) == 2
 
 
+def test_a_tag_that_the_newest_snapshot_lacks_is_kept_with_a_new_entry_h41(tmp_path: Path) -> None:
+    state = write_store(tmp_path / "counts", {"a.sst": pattern("A")}, 100)
+    lab = SnapshotLab(tmp_path)
+    skipping = SnapshotOptions(skip_unchanged=True)
+    lab.save_one(state, skipping)
+    lab.tags = {"release": "42"}
+    tagged = lab.save_one(state, skipping)
+    assert (tagged.status, tagged.same_content, tagged.new_files) == ("stored", True, 0)
+    assert tagged.snapshot is not None
+    assert tagged.snapshot.description.tags == {"release": "42"}
+    for tags in ({"release": "42"}, {}):
+        lab.tags = tags
+        assert lab.save_one(state, skipping).status == "unchanged"
+    lab.tags = {"release": "43"}
+    assert lab.save_one(state, skipping).status == "stored"
+
+
 def test_a_store_named_twice_is_taken_once_g40(tmp_path: Path) -> None:
     state = write_store(tmp_path / "counts", {"a.sst": pattern("A")}, 100)
     (location,) = SnapshotLab(tmp_path).layout.discover(state).locations

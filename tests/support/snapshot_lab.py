@@ -21,7 +21,7 @@ class SnapshotLab:
     """Snapshots of one folder store, unless another layout and backend are given.
 
     ``clock`` starts now, half a minute ahead so that no file is too young to be remembered, and
-    moves as a test says.
+    moves as a test says. ``tags`` are those of each run.
     """
 
     def __init__(
@@ -44,6 +44,7 @@ class SnapshotLab:
         self.cache = folder / "hashes" if cached else None
         self.ahead = timedelta(seconds=30)
         self.events: list[Event] = []
+        self.tags: dict[str, str] = {}
         self._runs = 0
 
     def clock(self) -> datetime:
@@ -64,7 +65,9 @@ class SnapshotLab:
         return take_snapshots(
             plan,
             self.working,
-            RunFacts(run=run or f"run{self._runs}", instance="here", writer="tests"),
+            RunFacts(
+                run=run or f"run{self._runs}", instance="here", writer="tests", tags=self.tags
+            ),
             options or SnapshotOptions(),
             layout=self.layout,
             backends=self.backends,

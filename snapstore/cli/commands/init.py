@@ -1,5 +1,8 @@
 """`snapstore init`: make a repository."""
 
+import os
+from collections.abc import Iterator
+from contextlib import contextmanager
 from importlib.resources import files
 from pathlib import Path
 
@@ -45,10 +48,17 @@ def command(
 
     With --write-config and no repository named, only the configuration file is written.
     """
-    lines = []
-    if write_config is not None:
-        _write_starter(write_config, session.repository)
-        lines.append(f"wrote {write_config}")
+    with _written(write_config, session.repository):
+        _make(session, exist_ok, accept_unverified_uploads, write_config)
+
+
+def _make(
+    session: Session,
+    exist_ok: bool,
+    accept_unverified_uploads: bool | None,
+    write_config: Path | None,
+) -> None:
+    lines = [] if write_config is None else [f"wrote {write_config}"]
     config = session.config(
         {
             "repository.accept_unverified_uploads": (
@@ -88,18 +98,42 @@ def command(
         )
 
 
-def _write_starter(path: Path, url: str | None) -> None:
-    text = files("snapstore.config").joinpath("starter.yaml").read_text(encoding="utf-8")
-    if url is not None:
-        if any(character in url for character in "\n\r'"):
-            raise ConfigError(f"not the URL of a repository: {url!r}", key="repository.url")
-        text = text.replace("  # url: s3://my-bucket/snapstore", f"  url: '{url}'")
+@contextmanager
+def _written(path: Path | None, url: str | None) -> Iterator[None]:
+    """Write the configuration file; it goes again when the work fails, which may be repeated."""
+    if path is None:
+        yield
+        return
+    text = _starter(url)
     try:
-        with path.open("x", encoding="utf-8") as file:
-            file.write(text)
+        # A file that others could write to would not be obeyed later, whatever the umask.
+        fd = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o644)
     except FileExistsError as exc:
         raise ConflictError(
             f"{path} exists", hint="choose another path; it is not written over", path=str(path)
         ) from exc
     except OSError as exc:
-        raise ConfigError(f"cannot write {path}: {exc.strerror}", path=str(path)) from exc
+        raise _unwritable(path, exc) from exc
+    try:
+        try:
+            with os.fdopen(fd, "w", encoding="utf-8") as file:
+                file.write(text)
+        except OSError as exc:
+            raise _unwritable(path, exc) from exc
+        yield
+    except BaseException:
+        path.unlink(missing_ok=True)
+        raise
+
+
+def _unwritable(path: Path, error: OSError) -> ConfigError:
+    return ConfigError(f"cannot write {path}: {error.strerror}", path=str(path))
+
+
+def _starter(url: str | None) -> str:
+    text = files("snapstore.config").joinpath("starter.yaml").read_text(encoding="utf-8")
+    if url is None:
+        return text
+    if any(character in url for character in "\n\r'"):
+        raise ConfigError(f"not the URL of a repository: {url!r}", key="repository.url")
+    return text.replace("  # url: s3://my-bucket/snapstore", f"  url: '{url}'")

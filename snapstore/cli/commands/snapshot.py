@@ -211,6 +211,7 @@ def _outcome_document(outcome: StoreOutcome) -> dict[str, Any]:
 
 def _lines(report: SnapshotReport, seconds: float) -> list[str]:
     columns = (
+        Column("application", cut=True),
         Column("task"),
         Column("store", cut=True),
         Column("snapshot"),
@@ -219,7 +220,11 @@ def _lines(report: SnapshotReport, seconds: float) -> list[str]:
         Column("reused", right=True, spare=2),
         Column("outcome", cut=True),
     )
-    rows = [_row(outcome) for outcome in report.outcomes]
+    several = len({outcome.store.application for outcome in report.outcomes}) > 1
+    rows = [
+        (outcome.store.application if several else "", *_row(outcome))
+        for outcome in report.outcomes
+    ]
     stored = sum(1 for outcome in report.outcomes if outcome.status == "stored")
     return [
         *table(columns, rows),
