@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # The drill in CI, without an S3 account: an S3 server (moto) runs here for the time of the test.
 #   ci_drill.sh STATE_DIR APPLICATION [PORT]
-# Needs: pip install 'snapstore[demo]'
+# Needs, from a checkout of snapstore: pip install '.[demo]'
 set -euo pipefail
 
 state_dir=${1:?usage: ci_drill.sh STATE_DIR APPLICATION [PORT]}

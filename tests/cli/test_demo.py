@@ -34,7 +34,7 @@ def test_without_its_extra_the_demo_says_what_to_install(
     monkeypatch.setitem(sys.modules, "moto.moto_server.werkzeug_app", None)
     result = cli("demo")
     assert result.code == 2
-    assert "pip install 'snapstore[demo]'" in result.err
+    assert "pip install 'moto[server]'" in result.err
 
 
 def test_the_demo_does_not_work_in_a_folder_that_is_there(cli: Cli, tmp_path: Path) -> None:

@@ -109,13 +109,33 @@ def test_the_workflow_runs_scripts_that_exist() -> None:
     ]
     scripts = [shlex.split(command)[0] for command in commands if "examples/" in command]
     assert len(scripts) == 2
-    assert all((EXAMPLES.parent / script).is_file() for script in scripts)
+    checked_out = [script.removeprefix("snapstore/") for script in scripts]
+    assert all((EXAMPLES.parent / script).is_file() for script in checked_out)
+
+
+def test_snapstore_is_installed_from_a_checkout_and_never_by_a_name_that_is_not_ours_h45() -> None:
+    project = EXAMPLES.parent
+    folders = ("docs", "examples", "snapstore")
+    files = [
+        *project.glob("*.md"),
+        *(file for each in folders for file in (project / each).rglob("*")),
+    ]
+    texts = [
+        file.read_text("utf-8")
+        for file in files
+        if file.is_file() and file.suffix not in (".pyc", ".xz")
+    ]
+    lines = {line for text in texts for line in re.findall(r"pip install ([^\n`\"#&]*)", text)}
+    assert len(lines) > 5
+    for line in lines:
+        for name in shlex.split(line.removesuffix(",").strip()):
+            assert name.startswith(".") or name == "moto[server]", line
 
 
 def test_the_crontab_has_five_fields_and_commands_that_parse() -> None:
     lines = (EXAMPLES / "crontab").read_text().splitlines()
     jobs = [line for line in lines if line and not re.match(r"#|\w+=", line)]
-    assert len(jobs) == 2
+    verbs = set()
     for job in jobs:
         *fields, command = job.split(maxsplit=5)
         ranges = ((0, 59), (0, 23), (1, 31), (1, 12), (0, 7))
@@ -123,9 +143,11 @@ def test_the_crontab_has_five_fields_and_commands_that_parse() -> None:
             assert re.fullmatch(r"\*(/\d+)?|\d+(-\d+)?(,\d+)*", field), field
             assert all(least <= int(number) <= most for number in re.findall(r"(?<!/)\d+", field))
         assert not re.search(r"(?<!\\)%", command), "cron takes a bare % for a new line"
-        words = shlex.split(command.replace("\\%", "%"))
-        assert words[0] == "snapstore"
-        parses(words[1:])
+        [line] = re.findall(r"\bsnapstore ([^>)]*)", command.replace("\\%", "%"))
+        words = shlex.split(line)
+        parses(words)
+        verbs.add(words[0])
+    assert verbs == {"snapshot", "prune", "verify", "status"}
 
 
 def test_the_systemd_units_name_commands_that_parse(tmp_path: Path) -> None:
@@ -135,6 +157,12 @@ def test_the_systemd_units_name_commands_that_parse(tmp_path: Path) -> None:
     assert "Type=oneshot" in unit
     timer = (EXAMPLES / "systemd/snapstore.timer").read_text()
     assert "OnCalendar=*:0/10" in timer
+    shared = (EXAMPLES / "systemd/snapstore@.service").read_text()
+    [command] = re.findall(r"^ExecStart=/usr/bin/env snapstore (.*)$", shared, re.MULTILINE)
+    timers = [path.stem.partition("@")[2] for path in (EXAMPLES / "systemd").glob("*@*.timer")]
+    assert sorted(timers) == ["prune", "status", "verify"]
+    for verb in timers:
+        parses(shlex.split(command.replace("%i", verb)))
     if shutil.which("systemd-analyze") is not None:
         assert systemd_complaints(tmp_path) == []
 

@@ -50,7 +50,7 @@ def _tell(session: Session, folder: Path) -> None:
     except ModuleNotFoundError as exc:
         raise ConfigError(
             f"the demonstration needs the module {exc.name}, which is not installed",
-            hint="pip install 'snapstore[demo]'",
+            hint="pip install 'moto[server]'",
         ) from exc
     silent = session.json or session.quiet
 
