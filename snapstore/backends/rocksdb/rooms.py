@@ -16,6 +16,8 @@ from pathlib import Path
 import msgspec
 
 from snapstore.backends.staging import staging_folder
+from snapstore.errors import UnsafePathError
+from snapstore.model.folder import Folder
 
 MEMORY = Path("/dev/shm")
 _PREFIX = "snapstore-links-"
@@ -92,15 +94,19 @@ def _in_memory() -> Iterator[Path]:
 
 def _remove_left() -> None:
     """Remove what runs left that were killed; else it would take memory until the next boot."""
-    for folder in MEMORY.glob(f"{_PREFIX}*"):
-        # Of another user, in the hands of another run that removes it, or gone by now.
-        with suppress(PermissionError, BlockingIOError, FileNotFoundError):
-            lock = os.open(folder, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC | os.O_NOFOLLOW)
-            try:
-                # It is made, and locked a moment later.
-                if time.time() - os.fstat(lock).st_ctime < _YOUNG_S:
-                    continue
-                fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
-                shutil.rmtree(folder)
-            finally:
-                os.close(lock)
+    with suppress(OSError), Folder.open(MEMORY) as memory:
+        for name in memory.names():
+            if name.startswith(_PREFIX):
+                # Anybody may take such a name, for a file or a link, too. And a run may end by now.
+                with suppress(OSError, UnsafePathError):
+                    _remove_if_left(memory, name)
+
+
+def _remove_if_left(memory: Folder, name: str) -> None:
+    with memory.below(name) as folder:
+        status = folder.status()
+        # It is made, and locked a moment later.
+        if status.st_uid != os.geteuid() or time.time() - status.st_ctime < _YOUNG_S:
+            return
+        fcntl.flock(folder.fd, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        memory.remove_tree(name)
