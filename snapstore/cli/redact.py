@@ -6,7 +6,12 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from snapstore.config import Config
 
-_SECRET_VARIABLES = ("AWS_SECRET_ACCESS_KEY", "AWS_SESSION_TOKEN")
+_SECRET_VARIABLES = (
+    "AWS_CONTAINER_AUTHORIZATION_TOKEN",
+    "AWS_SECRET_ACCESS_KEY",
+    "AWS_SECURITY_TOKEN",
+    "AWS_SESSION_TOKEN",
+)
 _SHORTEST = 4
 
 
@@ -32,4 +37,7 @@ class Redactor:
         return without_userinfo(text)
 
     def _add(self, secrets: Iterable[str]) -> None:
-        self._secrets.update(each for each in secrets if len(each) >= _SHORTEST)
+        for secret in secrets:
+            # Text that quotes it may spell what is around it, or in it, in another way.
+            spellings = {secret, secret.strip(), repr(secret)[1:-1], repr(secret.strip())[1:-1]}
+            self._secrets |= {each for each in spellings if len(each) >= _SHORTEST}

@@ -135,3 +135,26 @@ def test_the_configuration_is_shown_with_its_secrets_hidden(cli: Cli, config: Pa
     result = cli("config", "show", "-c", config)
     assert "sasl.password" in result.out
     require_silence(result.out)
+
+
+@pytest.mark.parametrize("form", [(), ("--json",), ("-v", "-v"), ("--json", "-v", "-v")])
+def test_a_token_with_a_line_feed_is_told_by_its_name_and_not_shown_h28(
+    cli: Cli, monkeypatch: pytest.MonkeyPatch, tmp_path: Path, form: tuple[str, ...]
+) -> None:
+    keys = {
+        "AWS_ACCESS_KEY_ID": SECRETS["access"],
+        "AWS_SECRET_ACCESS_KEY": SECRETS["secret"],
+        "AWS_SESSION_TOKEN": f"{SECRETS['session']}\n",
+        "AWS_ENDPOINT_URL": "http://127.0.0.1:9",
+    }
+    for name, value in keys.items():
+        monkeypatch.setenv(name, value)
+    log = tmp_path / "log"
+    config = tmp_path / "logging.yaml"
+    config.write_text(f"logging: {{level: debug, file: '{log}'}}")
+
+    answer = cli("list", "-r", "s3://bucket/p", "-c", config, *form, env=keys)
+
+    assert answer.code == 2
+    assert "AWS_SESSION_TOKEN ends in a line feed" in answer.err
+    assert SECRETS["session"] not in answer.out + answer.err + log.read_text()

@@ -1,5 +1,6 @@
 """Translate what S3 and botocore say into one sentence and what to do about it."""
 
+import re
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from typing import Final
@@ -8,19 +9,20 @@ from botocore.exceptions import (
     BotoCoreError,
     ClientError,
     ConfigNotFound,
+    ConfigParseError,
     ConnectTimeoutError,
-    CredentialRetrievalError,
     EndpointConnectionError,
+    EndpointProviderError,
+    InfiniteLoopConfigError,
     InvalidConfigError,
-    MetadataRetrievalError,
+    InvalidRegionError,
     NoCredentialsError,
+    ParamValidationError,
     PartialCredentialsError,
     ProfileNotFound,
     ProxyConnectionError,
     ReadTimeoutError,
     SSLError,
-    SSOError,
-    TokenRetrievalError,
 )
 from botocore.parsers import ResponseParserError
 from urllib3.exceptions import HTTPError
@@ -95,6 +97,8 @@ _HINTS: Final[Mapping[str, str]] = {
     "XAmzContentSHA256Mismatch": _CHECKSUM,
 }
 
+_USERINFO = re.compile(r"(?<=://)[^/@\s]+@")
+
 _FULL = ("InsufficientCapacity", "QuotaExceeded", "XMinioStorageFull")
 
 
@@ -106,7 +110,19 @@ def translated(action: str) -> Iterator[None]:
     except ClientError as error:
         raise explained(error, action) from error
     except (BotoCoreError, ResponseParserError, OSError, ValueError, HTTPError) as error:
-        raise _unreachable(error, action) from error
+        raise unreachable(error, action) from error
+
+
+@contextmanager
+def configured(action: str) -> Iterator[None]:
+    """Raise ConfigError for what botocore says of the settings of a client; nothing is sent yet."""
+    try:
+        yield
+    except (BotoCoreError, OSError, ValueError) as error:
+        raise ConfigError(
+            f"cannot {action}: {_one_line(error)}",
+            hint="check repository.options, the AWS_ variables and ~/.aws",
+        ) from error
 
 
 def code_of(error: ClientError) -> str:
@@ -146,23 +162,32 @@ def _told_region(error: ClientError) -> str | None:
     return str(found) if found else None
 
 
-def _unreachable(error: Exception, action: str) -> SnapstoreError:
-    """Return the error of our tree for what happened on this side of the wire."""
-    message = f"cannot {action}: {' '.join(str(error).split()).rstrip('.')}"
+def unreachable(
+    error: Exception, action: str, *, otherwise: SnapstoreError | None = None
+) -> SnapstoreError:
+    """Return the error of our tree for what happened on this side of the wire.
+
+    ``otherwise`` is for what has no error of its own.
+    """
+    message = f"cannot {action}: {_one_line(error)}"
     match error:
-        case ProfileNotFound() | ConfigNotFound() | InvalidConfigError():
-            return ConfigError(message, hint="check repository.options.profile and ~/.aws")
+        case (
+            ProfileNotFound()
+            | ConfigNotFound()
+            | ConfigParseError()
+            | InvalidConfigError()
+            | InfiniteLoopConfigError()
+            | EndpointProviderError()
+            | ParamValidationError()
+            | InvalidRegionError()
+        ):
+            return ConfigError(
+                message, hint="check repository.options, the AWS_ variables and ~/.aws"
+            )
         case NoCredentialsError() | PartialCredentialsError():
             return CredentialsError(
                 message, hint="set AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY, or a profile"
             )
-        case (
-            CredentialRetrievalError()
-            | TokenRetrievalError()
-            | SSOError()
-            | MetadataRetrievalError()
-        ):
-            return CredentialsError(message, hint="log in again, for instance with aws sso login")
         case SSLError():
             return CredentialsError(
                 message,
@@ -181,4 +206,9 @@ def _unreachable(error: Exception, action: str) -> SnapstoreError:
         case ReadTimeoutError():
             return StorageError(message, hint="the server is slow: run again")
         case _:
-            return StorageError(message)
+            return otherwise or StorageError(message)
+
+
+def _one_line(error: Exception) -> str:
+    """Return what it says, without the user and the password of a URL in it."""
+    return _USERINFO.sub("", " ".join(str(error).split())).rstrip(".")

@@ -4,6 +4,7 @@ import re
 from datetime import timedelta
 from pathlib import Path
 from typing import Annotated, Literal
+from urllib.parse import urlsplit
 
 import msgspec
 
@@ -64,10 +65,8 @@ class S3Options(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields
                 raise _wrong(name, "must be longer than nothing")
         if self.ca_bundle is not None and not Path(self.ca_bundle).is_file():
             raise _wrong("ca_bundle", f"there is no file {self.ca_bundle}")
-        if self.endpoint_url is not None and not self.endpoint_url.startswith(
-            ("http://", "https://")
-        ):
-            raise _wrong("endpoint_url", "must begin with http:// or https://")
+        if self.endpoint_url is not None:
+            check_endpoint(self.endpoint_url, "repository.options.endpoint_url")
 
 
 class S3Location(msgspec.Struct, frozen=True):
@@ -99,6 +98,24 @@ def parse_url(url: str) -> S3Location:
     if _CONTROL.search(path):
         raise ConfigError(f"{url!r} has a control character in its prefix", url=url)
     return S3Location(bucket, "".join(f"{part}/" for part in parts))
+
+
+def check_endpoint(url: str, named_by: str) -> None:
+    """Raise ConfigError for a URL that leads to no server; ``named_by`` is the key or variable."""
+    if not url.startswith(("http://", "https://")):
+        raise ConfigError(f"{named_by} must begin with http:// or https://", key=named_by)
+    try:
+        parts = urlsplit(url)
+        wrong = None if parts.hostname else "names no host"
+        _ = parts.port  # raises ValueError where it is none
+    except ValueError as error:
+        wrong = f"is no URL: {error}"
+    if wrong is None and "@" in parts.netloc:
+        wrong = "must hold no user and no password: credentials come from the environment"
+    if wrong is None and (_CONTROL.search(url) or " " in url):
+        wrong = "holds a blank or a control character"
+    if wrong is not None:
+        raise ConfigError(f"{named_by} {wrong}", key=named_by)
 
 
 def _wrong(option: str, what: str) -> ConfigError:
