@@ -20,7 +20,14 @@ from typing import Final
 import msgspec
 
 from snapstore.model.identity import StoreId
-from snapstore.model.judge_changelog import MEND, NOTHING, all_of, judge_changelog, rebuilt
+from snapstore.model.judge_changelog import (
+    MEND,
+    NOTHING,
+    all_of,
+    judge_changelog,
+    judge_unknown,
+    rebuilt,
+)
 from snapstore.model.state_facts import OrphanLine, StoreFacts, TaskFacts
 from snapstore.model.unread import Unread
 from snapstore.model.verdict import (
@@ -223,13 +230,8 @@ def _without_offset(
             "then trusts none of the task",
             bounds,
         )
-    return Verdict(
-        store=store.store,
-        kind="replays",
-        reason="no offset is noted, so all of its changelog is read again",
-        advice=NOTHING,
-        changelog=store.presumed,
-        records=all_of(store.presumed, bounds),
+    return judge_unknown(
+        store, "no offset is noted, so all of its changelog is read again", store.presumed, bounds
     )
 
 

@@ -39,9 +39,48 @@ def rebuilt(store: StoreFacts, reason: str, bounds: Bounds, cause: Cause | None 
         kind="wipes",
         cause=cause,
         reason=reason,
-        advice="nothing is lost; a snapshot restored before the start would save the rebuild",
+        advice=_on_rebuild(changelog, bounds),
         changelog=changelog,
         records=all_of(changelog, bounds),
+    )
+
+
+def _on_rebuild(changelog: ChangelogPartition | None, bounds: Bounds) -> str:
+    log = None if changelog is None else bounds.get(changelog)
+    gone = (
+        f", and rows that only records before {log.start} held are gone from it"
+        if log is not None and log.start and not log.expires
+        else ""
+    )
+    return (
+        f"it then holds what its changelog holds{gone}; a snapshot restored before the start "
+        "would save the rebuild"
+    )
+
+
+def judge_unknown(
+    store: StoreFacts, reason: str, changelog: ChangelogPartition | None, bounds: Bounds
+) -> Verdict:
+    """Judge a store without an offset whose files stay: all of the log is read over them."""
+    log = None if changelog is None else bounds.get(changelog)
+    verdict = Verdict(
+        store=store.store,
+        kind="replays",
+        reason=reason,
+        advice=NOTHING,
+        changelog=changelog,
+        records=all_of(changelog, bounds),
+    )
+    if log is None or not log.start or log.expires or store.empty:
+        return verdict
+    return msgspec.structs.replace(
+        verdict,
+        kind="loses_rows",
+        cause="below_start",
+        reason=f"{reason} over its files; but {changelog} begins at {log.start}, and the files may "
+        "lack what the records before wrote or deleted",
+        advice=f"set the store aside {MEND}; it is then replayed whole",
+        resume_offset=log.start,
     )
 
 
@@ -102,10 +141,11 @@ class _Partition:
                 "application then trusts none of the task",
                 self._bounds,
             )
-        return self._verdict(
-            "replays",
+        return judge_unknown(
+            self._store,
             "its offset is noted as not known, so all of its changelog is read again",
-            records=all_of(self._changelog, self._bounds),
+            self._changelog,
+            self._bounds,
         )
 
     def _nothing_there(self, start: int) -> Verdict | None:
@@ -150,12 +190,18 @@ class _Partition:
         return None
 
     def _below_start(self, start: int, log: LogBounds) -> Verdict:
-        return rebuilt(
-            self._store,
-            f"it would go on at {start + 1}, and {self._changelog} begins at {log.start}: out of "
-            "range, so the application rebuilds the task",
-            self._bounds,
+        found = f"it would go on at {start + 1}, and {self._changelog} begins at {log.start}: "
+        if self._guarantee != "at_least_once":
+            reason = f"{found}out of range, so the application rebuilds the task"
+            return rebuilt(self._store, reason, self._bounds, "below_start")
+        return self._lost(
             "below_start",
+            f"{found}under at-least-once the application keeps the files and reads the log from "
+            f"{log.start}, so rows that the {log.start - start - 1} records between wrote or "
+            "deleted are missing, stale, or still there",
+            start,
+            resume=log.start,
+            skipped=log.start - start - 1,
         )
 
     def _hole(self, start: int) -> Verdict | None:

@@ -41,13 +41,15 @@ SEVERITY: Final[tuple[Kind, ...]] = (
 class LogBounds(msgspec.Struct, frozen=True, kw_only=True):
     """A changelog partition now. ``end`` is the last stable offset.
 
-    ``replaced_by`` is the present topic's id where a fence says that the files are of another one.
+    ``expires``: records go by their age, as the rows of a window store do. ``replaced_by`` is the
+    present topic's id where a fence says that the files are of another one.
     A partition that does not exist is given as None instead.
     """
 
     start: int
     end: int
     high_watermark: int
+    expires: bool = False
     replaced_by: str | None = None
 
 

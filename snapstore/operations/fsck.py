@@ -333,6 +333,7 @@ def look_up(tasks: Sequence[TaskFacts], ports: FsckPorts) -> Bounds:
             start=state.log_start,
             end=state.log_end,
             high_watermark=state.high_watermark,
+            expires="delete" in state.cleanup_policy.split(","),
             replaced_by=state.topic_id if replaced else None,
         )
 

@@ -7,7 +7,7 @@ restore: a crash leaves the old one, the new one, or none, which is replayed who
 import os
 import shutil
 import stat
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import ExitStack
 from pathlib import Path
 
@@ -45,6 +45,7 @@ from snapstore.operations.stage_files import (
 from snapstore.operations.swap import Reached, cut_short, recover, swap_in
 from snapstore.ports import FamilyNote, FileNote, Note, StartInspector, StoreBackend
 
+_ROUNDS = 3
 _WORK_FOLDERS = ("staging", "swaps", "replaced")
 
 
@@ -99,11 +100,24 @@ def mend(
                 recovered += recover(parent, reached=reached)
             reached("held")
             own = msgspec.structs.replace(options, application=name)
-            now = plan_mend(examine(state_dir, ports, own, locks))
-            done += [_mend_task(task, ports, reached) for task in now.tasks]
+            for now in _plans(state_dir, ports, own, locks):
+                done += [_mend_task(task, ports, reached) for task in now.tasks]
             for parent in sorted(parents):
                 _tidy(parent)
     return MendReport(plan=plan, tasks=tuple(done), recovered=tuple(recovered))
+
+
+def _plans(
+    state_dir: Path, ports: FsckPorts, options: FsckOptions, locks: Locks
+) -> Iterator[MendPlan]:
+    """Yield what to do, and again once it is done: a file that was in the way hides what else is
+    wrong with its store."""
+    for _ in range(_ROUNDS):
+        plan = plan_mend(examine(state_dir, ports, options, locks))
+        yield plan
+        actions = {mend.action for task in plan.tasks for mend in task.stores}
+        if "set_file_aside" not in actions:
+            return
 
 
 def interrupted(

@@ -109,7 +109,8 @@ def _plan_store(
 ) -> StoreMend:
     if store is None:
         return _drop_line(verdict, task, bounds)
-    strangers = tuple(each.file for each in store.damage if each.stranger)
+    # Rows that go while the offset of their store stays are never read again.
+    strangers = tuple(each.file for each in store.damage if each.stranger and not each.holds_rows)
     if strangers and len(strangers) == len(store.damage):
         return StoreMend(
             store=store.store,
@@ -129,7 +130,7 @@ def _plan_store(
                 store,
                 bounds,
                 f"its least offset {applied} lies before the start of {changelog} at {log.start}, "
-                "where the application would give up the whole task, so ",
+                "and what is between cannot be read again, so ",
             )
     records = _total(
         None if log is None else log.end - (applied + 1)

@@ -255,10 +255,18 @@ ROWS: dict[str, tuple[TaskFacts, Reader, Guarantee, Bounds, str, str | None]] = 
         "loses_rows",
         "topic_recreated",
     ),
-    "the log's start has passed the offset": (
+    "the log's start has passed the offset, and at-least-once keeps the files": (
         task(store(segment(2000, 90))),
         "newest",
         "at_least_once",
+        log(100, 500),
+        "loses_rows",
+        "below_start",
+    ),
+    "the log's start has passed the offset": (
+        task(store(segment(2000, 90, status="closed"))),
+        "newest",
+        "transactional",
         log(100, 500),
         "wipes",
         "below_start",

@@ -8,6 +8,7 @@ import pytest
 from snapstore import client
 from snapstore.config import Config
 from snapstore.config.schema import KafkaConfig, RepositoryConfig, Sections, StateConfig
+from snapstore.model.identity import ChangelogPartition
 from snapstore.model.report import Event, Noted
 from snapstore.model.verdict import Verdict
 from snapstore.operations.fsck import FsckOptions, fsck
@@ -38,16 +39,16 @@ def log() -> LogInMemory:
     return made
 
 
-def fill(log: LogInMemory, store: str, end: int) -> None:
-    partition = log.create_as(topic(store), 2)
+def fill(log: LogInMemory, store: str, end: int, policy: str = "compact") -> None:
+    partition = log.create_as(topic(store), 2, policy)
     for number in (0, 1):
         one = msgspec.structs.replace(partition, partition=number)
         log.append(one, [Written(b"k%d" % offset, b"v") for offset in range(end)])
 
 
-def cut(log: LogInMemory, store: str, before: int) -> None:
-    partition = log.create_as(topic(store), 2)
-    fill(log, store, 500)
+def cut(log: LogInMemory, store: str, before: int, policy: str = "compact") -> None:
+    fill(log, store, 500, policy)
+    partition = ChangelogPartition(topic(store), 0)
     for number in (0, 1):
         log.cut_start(msgspec.structs.replace(partition, partition=number), before)
 
@@ -93,13 +94,50 @@ def test_a_changelog_that_is_gone_is_silent_loss(state_dir: Path) -> None:
     assert (verdict.kind, verdict.cause) == ("loses_rows", "topic_gone")
 
 
-def test_an_offset_before_the_start_rebuilds_the_whole_task(
+def test_h04_an_offset_before_the_start_rebuilds_the_whole_task_under_exactly_once(
     state_dir: Path, log: LogInMemory
 ) -> None:
     cut(log, "counts", 200)
-    report = look(state_dir, log)
-    assert verdict_on(report, "counts").cause == "below_start"
+    report = look(state_dir, log, EOS)
+    verdict = verdict_on(report, "counts")
+    assert (verdict.kind, verdict.cause) == ("wipes", "below_start")
     assert verdict_on(report, "window").kind == "wipes"
+    assert "rows that only records before 200 held are gone from it" in verdict.advice
+    assert not plan_mend(report).tasks
+
+
+def test_h04_an_offset_before_the_start_loses_rows_under_at_least_once(
+    state_dir: Path, log: LogInMemory
+) -> None:
+    cut(log, "counts", 200)
+    for options in (ALOS, FsckOptions(version="4.4.0")):
+        report = look(state_dir, log, options)
+        verdict = verdict_on(report, "counts")
+        assert (verdict.kind, verdict.cause) == ("loses_rows", "below_start")
+        assert (verdict.resume_offset, verdict.skipped, report.worst) == (200, 100, "loses_rows")
+        assert "it would go on at 100" in verdict.reason
+        aside = [
+            mend
+            for task in plan_mend(report).tasks
+            for mend in task.stores
+            if mend.store == verdict.store
+        ]
+        assert [mend.action for mend in aside] == ["set_aside"]
+
+
+@pytest.mark.parametrize(
+    ("policy", "kind"), [("compact", "loses_rows"), ("compact,delete", "replays")]
+)
+def test_h04_files_of_an_unknown_offset_may_lack_what_the_log_has_no_more(
+    tmp_path: Path, log: LogInMemory, policy: str, kind: str
+) -> None:
+    unknown = 2**64 - 4
+    made = tmp_path / "state"
+    make_key_value(made, "0_1", "counts", Pairs(pairs=some_pairs(9), applied_offset=unknown))
+    assert verdict_on(look(made, log), "counts").kind == "replays"
+    cut(log, "counts", 200, policy)
+    verdict = verdict_on(look(made, log), "counts")
+    assert verdict.kind == kind
 
 
 def test_a_mend_says_what_it_costs(state_dir: Path, log: LogInMemory) -> None:

@@ -207,6 +207,63 @@ def test_a_stranger_is_set_aside_and_its_store_stays(state_dir: Path) -> None:
     assert kinds(state_dir)["0_1/window"] == "clean"
 
 
+OLD_NAMES = {1: "window:86400000", 2: "window-197001030000"}
+
+
+def rename_to_old_names(state_dir: Path, task: str = "0_0") -> None:
+    for day, name in OLD_NAMES.items():
+        folder = segment(state_dir, day, task)
+        folder.rename(folder.with_name(name))
+
+
+def test_h63_segments_with_names_of_older_versions_are_mended_with_the_others(
+    state_dir: Path, tmp_path: Path
+) -> None:
+    rename_to_old_names(state_dir)
+    rename_to_old_names(state_dir, "0_1")
+    before = rows(state_dir, tmp_path / "before")
+    report = run(state_dir)
+    (task,) = report.tasks
+    assert [mend.action for mend in task.plan.stores] == ["note_least"]
+    assert task.quarantine is None
+    for name in (*OLD_NAMES.values(), f"window.{3 * DAY_MS}"):
+        folder = segment(state_dir, 3).with_name(name)
+        assert offsets(folder, tmp_path / name) == {f"{topic('window')}-0".encode(): 40}
+    assert rows(state_dir, tmp_path / "after") == before
+    assert set(kinds(state_dir).values()) == {"clean"}
+
+
+@pytest.mark.parametrize("name", ["window.86400000.bak", "window_86400000"])
+def test_h63_a_folder_with_rows_that_is_no_segment_takes_its_store_along(
+    state_dir: Path, name: str
+) -> None:
+    folder = segment(state_dir, 1, "0_1")
+    shutil.copytree(folder, folder.with_name(name))
+    (task,) = run(state_dir, FsckOptions(tasks=("0_1",))).tasks
+    assert [mend.action for mend in task.plan.stores] == ["set_aside"]
+    assert not folder.parent.exists()
+    assert task.quarantine is not None
+    assert (task.quarantine / "0_1" / "window" / name / "CURRENT").exists()
+
+
+def test_h63_two_folders_of_one_segment_are_told_and_set_aside(state_dir: Path) -> None:
+    folder = segment(state_dir, 1, "0_1")
+    shutil.copytree(folder, folder.with_name(OLD_NAMES[1]))
+    options = FsckOptions(tasks=("0_1",))
+    assert kinds(state_dir)["0_1/window"] == "damaged"
+    (task,) = run(state_dir, options).tasks
+    assert [mend.action for mend in task.plan.stores] == ["set_aside"]
+    assert not folder.parent.exists()
+
+
+def test_h63_a_file_that_is_set_aside_leaves_nothing_else_for_a_second_run(
+    state_dir: Path,
+) -> None:
+    (segment(state_dir, 1).with_name("notes.txt")).write_text("mine")
+    run(state_dir)
+    assert set(kinds(state_dir).values()) == {"clean"}
+
+
 def test_an_offset_file_that_cannot_be_read_is_set_aside(tmp_path: Path) -> None:
     home = unpack("ks400-eos", tmp_path)
     (home / "0_0" / ".checkpoint").write_text("1\n0\n")

@@ -224,3 +224,23 @@ def test_a_topic_without_a_retention_proves_none(tmp_path: Path) -> None:
         run(location, 5, [], 6, state=state)
     run(location, 5, [], 6, state=state, rules=StoreRules(retention_ms=4 * DAY))
     assert offsets_of(location) == {5}
+
+
+def test_h63_a_segment_with_a_name_of_an_older_version_gets_its_records(tmp_path: Path) -> None:
+    first, second = 50 * 2 * DAY, 51 * 2 * DAY
+    old, new = window_key("a", first + HOUR), window_key("b", second + HOUR)
+    location = make_store(
+        tmp_path, {first: {old: b"1"}, second: {new: b"2"}}, {first: 9, second: 9}
+    )
+    folder = location.path / f"sales.{first}"
+    folder.rename(folder.with_name(f"sales:{first}"))
+    late = window_key("c", first + 5)
+    run(location, 9, [record(10, late, b"late")], 11)
+    assert sorted(path.name for path in location.path.iterdir()) == [
+        f"sales.{second}",
+        f"sales:{first}",
+    ]
+    with RocksDBBackend().open_view(location.task_dir, location.root) as view:
+        found = dict(view.entries(f"sales/sales:{first}", "default"))
+    assert found == {old: b"1", late: b"late"}
+    assert offsets_of(location) == {10}

@@ -33,13 +33,14 @@ from snapstore.layouts.kafka_streams.options import KafkaStreamsOptions
 from snapstore.layouts.kafka_streams.placing import place
 from snapstore.layouts.kafka_streams.remarks import remarks
 from snapstore.layouts.kafka_streams.replay import open_replay, require_replayable
+from snapstore.layouts.kafka_streams.strangers import require_segments
 from snapstore.layouts.kafka_streams.target import (
     application_target,
     check_generation,
     task_target,
 )
 from snapstore.layouts.kafka_streams.task_facts import read_databases, read_tasks
-from snapstore.layouts.kafka_streams.tasks import read_task
+from snapstore.layouts.kafka_streams.tasks import SEGMENTED, read_task
 from snapstore.layouts.locks import held_locks, hold_lock, watching_locks
 from snapstore.model.changelog import PartitionState
 from snapstore.model.content import ContentRules
@@ -98,6 +99,8 @@ class KafkaStreamsLayout:
         Databases with the family `offsets` speak for themselves; a `.checkpoint` beside them is
         about to be taken over by the application and can only lower their offset.
         """
+        if location.store_type == SEGMENTED:
+            require_segments(location, view.databases)
         families = read_families(view)
         if families is None:
             task_stores = read_task(

@@ -3,7 +3,7 @@
 from itertools import islice
 
 from snapstore.errors import NotReplayableError
-from snapstore.layouts.kafka_streams.names import GLOBAL
+from snapstore.layouts.kafka_streams.names import GLOBAL, segment_time
 from snapstore.layouts.kafka_streams.options import KafkaStreamsOptions, StoreRules
 from snapstore.layouts.kafka_streams.replay_databases import Databases, new_database
 from snapstore.layouts.kafka_streams.replay_keyvalue import KeyValueReplay
@@ -75,7 +75,7 @@ def _segmented(databases: Databases, given: StoreRules) -> SegmentedReplay:
     form, families = _format(databases, given)
     view = _shown_by(databases)
     samples = {
-        segment_start(database): [
+        segment_time(subject.location.store.store, database): [
             key for key, _ in islice(view.scan(database, FAMILIES[form]), _SAMPLE)
         ]
         for database in view.databases
@@ -88,11 +88,6 @@ def _shown_by(databases: Databases) -> StoreView:
     """The files that show how the store is written: its own, or those of another copy."""
     template = databases.subject.template
     return databases.writer if databases.names or template is None else template
-
-
-def segment_start(database: str) -> int:
-    """Return the time in milliseconds at which a segment begins."""
-    return int(database.rpartition(".")[2])
 
 
 def _format(databases: Databases, given: StoreRules) -> tuple[StoreFormat, tuple[str, ...]]:

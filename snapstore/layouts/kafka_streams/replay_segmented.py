@@ -9,6 +9,7 @@ from the entries of the newest segment, so that late records that were dropped o
 from collections import defaultdict
 from collections.abc import Sequence
 
+from snapstore.layouts.kafka_streams.names import segment_time
 from snapstore.layouts.kafka_streams.replay_databases import Databases
 from snapstore.layouts.kafka_streams.segments import SegmentRules
 from snapstore.model.changelog import ChangelogRecord
@@ -38,7 +39,8 @@ class SegmentedReplay:
         self._form = form
         self._rules = rules
         location = databases.subject.location
-        self._prefix = f"{location.root}/{location.store.store}."
+        self._store = location.store.store
+        self._prefix = f"{location.root}/{self._store}."
         self._newest_ms = self._newest_time()
 
     def apply(self, records: Sequence[ChangelogRecord], reached: int) -> None:
@@ -88,7 +90,9 @@ class SegmentedReplay:
         return 0
 
     def _name(self, segment: int) -> str:
-        return f"{self._prefix}{segment * self._rules.interval_ms}"
+        """Return the database of a segment; one with an old name keeps it."""
+        named = (name for name in self._databases.names if self._segment(name) == segment)
+        return next(named, f"{self._prefix}{segment * self._rules.interval_ms}")
 
     def _segment(self, name: str) -> int:
-        return int(name.removeprefix(self._prefix)) // self._rules.interval_ms
+        return segment_time(self._store, name) // self._rules.interval_ms

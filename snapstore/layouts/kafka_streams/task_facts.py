@@ -17,11 +17,12 @@ from snapstore.layouts.kafka_streams.names import (
     GLOBAL,
     conventional_store,
     conventional_topic,
-    is_segment,
     own_checkpoint,
+    segment_start,
     task_partition,
 )
 from snapstore.layouts.kafka_streams.options import KafkaStreamsOptions
+from snapstore.layouts.kafka_streams.strangers import find_strangers, passed_over
 from snapstore.layouts.kafka_streams.tasks import (
     SEGMENTED,
     FoundStore,
@@ -32,7 +33,6 @@ from snapstore.layouts.kafka_streams.topics import Attribution, attribute
 from snapstore.model.identity import ChangelogPartition, StoreId, natural_order
 from snapstore.model.regular_file import read_source
 from snapstore.model.state_facts import (
-    Damage,
     DatabaseFacts,
     NotedOffsets,
     OrphanLine,
@@ -199,7 +199,9 @@ class _TaskReader:
             presumed=self._presumed(id_),
             lines=lines,
             foreign=foreign,
-            damage=tuple(self._strangers(found)),
+            damage=tuple(find_strangers(self._task_dir, found.root, found.name))
+            if found.store_type == SEGMENTED
+            else (),
         )
 
     def _is_read(self, changelog: ChangelogPartition) -> bool:
@@ -211,19 +213,6 @@ class _TaskReader:
             return None
         topic = self._options.changelogs.get(id_.store, conventional_topic(id_))
         return ChangelogPartition(topic, self.partition)
-
-    def _strangers(self, found: FoundStore) -> list[Damage]:
-        """Find what is no segment in the folder of a segmented store.
-
-        4.3 stops at it, and older versions then open no segment at all (AbstractSegments).
-        """
-        if found.store_type != SEGMENTED:
-            return []
-        return [
-            Damage(file=f"{found.root}/{entry.name}", reason="it is no segment", stranger=True)
-            for entry in list_dir(self._task_dir / found.root)
-            if not is_segment(found.name, entry.name)
-        ]
 
     def _name_without_files(
         self, changelog: ChangelogPartition, matched: Attribution, stores: Sequence[StoreFacts]
@@ -265,6 +254,12 @@ class _TaskReader:
             for name in names
             if name.startswith(CHECKPOINT) and name.endswith(".tmp")
         ]
+        told += [
+            sentence
+            for store in self.content.stores
+            if store.store_type == SEGMENTED
+            for sentence in passed_over(self._task_dir, store.root, store.name)
+        ]
         return (*told, *self.content.notes)
 
 
@@ -288,7 +283,11 @@ def read_databases(
     task = store.store.task
     databases = {each.name: each for each in store.databases}
     for view in views:
-        databases |= {name: _read_database(view, name, task) for name in view.databases}
+        databases |= {
+            name: _read_database(view, name, task)
+            for name in view.databases
+            if _start(store, name) is not None
+        }
     partition = task_partition(task)
     named = {changelog for each in databases.values() for changelog in each.offsets}
     here = {one for one in named if partition in (None, one.partition)}
@@ -297,7 +296,11 @@ def read_databases(
     if topic is None and here:
         candidates = tuple(sorted({one.topic for one in here}))
     changelogs = {*store.changelogs, *(one for one in here if one.topic == topic)}
-    ordered = sorted(databases.values(), key=lambda each: _start(each.name), reverse=True)
+    ordered = sorted(
+        databases.values(),
+        key=lambda each: (_start(store, each.name) or 0, each.name),
+        reverse=True,
+    )
     return msgspec.structs.replace(
         store,
         databases=tuple(ordered),
@@ -331,6 +334,8 @@ def _topic(store: StoreFacts, topics: set[str], options: KafkaStreamsOptions) ->
     return min(topics) if len(topics) == 1 else None
 
 
-def _start(database: str) -> int:
-    number = database.rpartition(".")[2]
-    return int(number) if number.isascii() and number.isdigit() else 0
+def _start(store: StoreFacts, database: str) -> int | None:
+    """Return when a database begins: 0 for one that is no segment, None for no database of it."""
+    if store.location.store_type != SEGMENTED:
+        return 0
+    return segment_start(store.store.store, database.rpartition("/")[2])

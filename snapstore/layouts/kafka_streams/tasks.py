@@ -24,8 +24,8 @@ from snapstore.layouts.kafka_streams.names import (
     POSITION_SUFFIX,
     ROCKSDB,
     conventional_topic,
-    is_segment,
     own_checkpoint,
+    segment_start,
 )
 from snapstore.model.identity import StoreId
 from snapstore.model.regular_file import read_source
@@ -151,9 +151,10 @@ def _read_folder(task_dir: Path, id_: StoreId, files: set[str]) -> FoundStore | 
     """Return the store in a folder of the task, or the reason why there is none."""
     name = id_.store
     inner = [entry.name for entry in list_dir(task_dir / name)]
-    segments = sorted((one for one in inner if is_segment(name, one)), key=_start, reverse=True)
-    if segments:
-        databases = tuple(f"{name}/{segment}" for segment in segments)
+    starts = {one: start for one in inner if (start := segment_start(name, one)) is not None}
+    if starts:
+        newest_first = sorted(starts, key=lambda one: (starts[one], one), reverse=True)
+        databases = tuple(f"{name}/{segment}" for segment in newest_first)
         return _store(name, name, SEGMENTED, files, databases=databases)
     if not inner:
         return _EMPTY
@@ -185,7 +186,3 @@ def _store(
         databases=databases,
         side_files=tuple(file for file in beside if file in files),
     )
-
-
-def _start(segment: str) -> int:
-    return int(segment.rpartition(".")[2])
