@@ -18,7 +18,7 @@ from snapstore.errors import ConfigError, IntegrityError, NotFoundError, Unavail
 from snapstore.model.identity import StoreId
 from snapstore.model.listing import ListedSnapshot
 from snapstore.model.report import Noted, nobody
-from snapstore.operations.fsck import Fences, FsckOptions, FsckPorts
+from snapstore.operations.fsck import FsckOptions, FsckPorts
 from snapstore.operations.fsck import fsck as look_at
 from snapstore.operations.fsck_report import FsckReport
 from snapstore.operations.mend import MendReport
@@ -26,6 +26,7 @@ from snapstore.operations.mend import mend as mend_stores
 from snapstore.operations.mend_plan import MendPlan, plan_mend
 from snapstore.operations.nearby import pointing
 from snapstore.operations.prepare_plan import quicker_snapshots
+from snapstore.operations.topic_history import Fences, known_fences
 from snapstore.ports import Clock, Listener, StartInspector
 from snapstore.registry import Registry
 from snapstore.repository import Catalog, Repository
@@ -176,7 +177,7 @@ def fsck_ports(
     """Yield what a look needs; the changelogs where Kafka is configured."""
 
     def fences(catalog: Catalog) -> Fences:
-        return newest_fences(catalog, config.state.application)
+        return fences_of(catalog, config.state.application)
 
     with configured_changelog(config, registry) as changelog:
         yield FsckPorts(
@@ -203,22 +204,28 @@ def configured_inspector(config: Config, registry: Registry) -> StartInspector:
 
 def newest_of(catalog: Catalog, application: str | None) -> dict[StoreId, ListedSnapshot]:
     """Return the newest snapshot with a changelog of each store, or of those of an application."""
-    listing = catalog.list_all() if application is None else catalog.list_application(application)
     newest: dict[StoreId, ListedSnapshot] = {}
-    for listed in listing.snapshots:
+    for listed in _listed(catalog, application):
         if listed.changelogs:
             newest.setdefault(listed.store, listed)
     return newest
 
 
-def newest_fences(catalog: Catalog, application: str | None) -> Fences:
-    """Return the fence of the newest snapshot of each store, by changelog partition."""
+def fences_of(catalog: Catalog, application: str | None) -> Fences:
+    """Return the fences of each store, the last of each topic, by changelog partition."""
+    by_store: dict[StoreId, list[ListedSnapshot]] = {}
+    for listed in _listed(catalog, application):
+        by_store.setdefault(listed.store, []).append(listed)
     return {
-        each.position.changelog: each.fence
-        for listed in newest_of(catalog, application).values()
-        for each in catalog.load(listed).description.positions
-        if each.fence is not None
+        changelog: fences
+        for snapshots in by_store.values()
+        for changelog, fences in known_fences(catalog, snapshots).items()
     }
+
+
+def _listed(catalog: Catalog, application: str | None) -> Sequence[ListedSnapshot]:
+    listing = catalog.list_all() if application is None else catalog.list_application(application)
+    return listing.snapshots
 
 
 def _asked(

@@ -2,6 +2,7 @@
 
 from collections.abc import Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
+from functools import partial
 from pathlib import Path
 
 import msgspec
@@ -17,7 +18,6 @@ from snapstore.model.conditions import conditions_of
 from snapstore.model.identity import ChangelogPartition, StoreId
 from snapstore.model.judge import judge_task
 from snapstore.model.report import StoreFinished, StoreStarted
-from snapstore.model.snapshot import Fence
 from snapstore.model.state_facts import StoreFacts, TaskFacts
 from snapstore.model.store import StoreLocation
 from snapstore.model.strict import nearest_hint
@@ -28,13 +28,12 @@ from snapstore.operations.fsck_read import ReadStore, made_at, read_store
 from snapstore.operations.fsck_report import CheckedTask, FsckReport
 from snapstore.operations.fsck_settling import ReadTask, Settling
 from snapstore.operations.stopping import Stop
+from snapstore.operations.topic_history import Fences, is_of_old_topic
 from snapstore.ports import Changelog, Clock, Listener, StartInspector, StoreBackend
 
 _ATTEMPTS = 5
 _FIRST_PAUSE_S = 0.1
 _THREADS = 4
-
-Fences = Mapping[ChangelogPartition, Fence]
 
 
 class FsckOptions(msgspec.Struct, frozen=True, kw_only=True):
@@ -56,8 +55,8 @@ class FsckOptions(msgspec.Struct, frozen=True, kw_only=True):
 class FsckPorts(msgspec.Struct, frozen=True, kw_only=True):
     """What it works with. ``changelog`` is None where Kafka is not configured.
 
-    ``fences`` are the newest that the repository knows, by changelog partition: they tell a topic
-    that was created again.
+    ``fences`` are those that the repository knows, by changelog partition: they tell a topic that
+    was created again.
     """
 
     inspector: StartInspector
@@ -323,11 +322,9 @@ def look_up(tasks: Sequence[TaskFacts], ports: FsckPorts) -> Bounds:
             state = changelog.inspect(partition, now=now)
         except ChangelogGoneError:
             return None
-        fence, store = ports.fences.get(partition), stores[partition]
-        replaced = (
-            fence is not None
-            and store is not None
-            and _is_of_old_topic(fence, state.topic_id, store)
+        store = stores[partition]
+        replaced = store is not None and is_of_old_topic(
+            ports.fences.get(partition, ()), state.topic_id, partial(made_at, store.location)
         )
         return LogBounds(
             start=state.log_start,
@@ -339,14 +336,3 @@ def look_up(tasks: Sequence[TaskFacts], ports: FsckPorts) -> Bounds:
 
     with ThreadPoolExecutor(_THREADS, "fsck-kafka") as threads:
         return dict(zip(stores, threads.map(bounds, stores), strict=True))
-
-
-def _is_of_old_topic(fence: Fence, topic_id: str, store: StoreFacts) -> bool:
-    """Whether the files are older than a fence of a topic with another id.
-
-    A store whose files are all younger has been built since, from the topic that is there now.
-    """
-    if not fence.topic_id or not topic_id or fence.topic_id == topic_id:
-        return False
-    made = made_at(store.location)
-    return made is None or fence.observed_at is None or made <= fence.observed_at

@@ -39,6 +39,7 @@ from snapstore.operations.hold import (
 from snapstore.operations.snapshot_fence import Fencer, presumed_changelogs
 from snapstore.operations.snapshot_report import Status, StoreOutcome, describe
 from snapstore.operations.stopping import Stop
+from snapstore.operations.topic_history import require_own_topic
 from snapstore.operations.upload import Known, StoredFile, Uploader
 from snapstore.ports import Clock, Layout, Listener, StoreBackend
 from snapstore.repository import Repository
@@ -190,6 +191,7 @@ class StoreSnapshotter:
         with held_store(location, self._layout, backend, self._clock) as held:
             offsets = held_offsets(location, self._layout, held)
             description = self._describe(location, held, self._fenced(location, offsets, before))
+            require_own_topic(self._repository.catalog, location, description.positions)
             if prepared.source is not None:
                 description = msgspec.structs.replace(description, source=prepared.source)
             files = self._send(location, held, previous, trust_cache=first)

@@ -81,11 +81,11 @@ class BrokerLogs:
     def drop(self, changelog: ChangelogPartition) -> None:
         self._broker.delete_topic(changelog.topic)
 
-    def recreate(self, changelog: ChangelogPartition) -> None:
+    def recreate(self, changelog: ChangelogPartition, *, partitions: int = 1) -> None:
         """Delete the topic and make one of the same name; returns once the brokers know it."""
         old = self._topic_id(changelog.topic)
         self.drop(changelog)
-        self._broker.create_topic(changelog.topic, 1, {"cleanup.policy": "compact"})
+        self._broker.create_topic(changelog.topic, partitions, {"cleanup.policy": "compact"})
         deadline = time.monotonic() + 120
         while self._topic_id(changelog.topic) in (old, None):
             assert time.monotonic() < deadline, "the topic does not come back"

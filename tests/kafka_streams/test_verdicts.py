@@ -5,9 +5,12 @@ from pathlib import Path
 
 import pytest
 
+from snapstore import client
+from snapstore.errors import TopicRecreatedError
 from snapstore.model.identity import ChangelogPartition
+from snapstore.testing.changelog_contract import Written
 from tests.kafka.writer import BrokerLogs
-from tests.kafka_streams.test_crash_recovery import look, make_ready
+from tests.kafka_streams.test_crash_recovery import configured, look, make_ready
 from tests.support.crash_experiment import Kind, copy_of, differences, started_anew
 from tests.support.streams_app import StreamsApp
 from tests.support.streams_input import InputShape, hours_ago
@@ -120,3 +123,34 @@ def test_h04_only_exactly_once_gives_such_files_up(
     lab: StreamsLab, version: str, kind: Kind
 ) -> None:
     check_cut_changelog(lab, version, kind)
+
+
+def test_h03_files_of_a_topic_that_was_created_again_are_told_for_good(
+    lab: StreamsLab, tmp_path: Path
+) -> None:
+    topic = lab.new_topic()
+    lab.fill(topic, InputShape(records=1000, keys=200))
+    app = lab.app(topic, stores=("plain",), keys=200)
+    app.run("caughtUp")
+    config = configured(app, tmp_path / "repository")
+    with client.create(config=config) as repository:
+        assert not repository.snapshot(app.state_dir, application=app.application).failed
+    create_again(lab, app.changelog("plain"), records=1000)
+    for _ in range(2):
+        with client.open(config=config) as repository:
+            report = repository.snapshot(app.state_dir, application=app.application)
+        assert len(report.failed) == 2
+        assert all(isinstance(each.error, TopicRecreatedError) for each in report.failed)
+        found = client.fsck(app.state_dir, config=config, guarantee="at_least_once")
+        assert {(each.kind, each.cause) for each in found.verdicts} == {
+            ("loses_rows", "topic_recreated")
+        }
+
+
+def create_again(lab: StreamsLab, topic: str, *, records: int) -> None:
+    """Delete a topic of two partitions, make it anew, and fill each."""
+    log = BrokerLogs(lab.broker)
+    log.recreate(ChangelogPartition(topic, 0), partitions=2)
+    for partition in (0, 1):
+        written = [Written(b"k%d" % number, b"v") for number in range(records)]
+        log.append(ChangelogPartition(topic, partition), written)

@@ -8,12 +8,14 @@ import pytest
 from snapstore import client
 from snapstore.config import Config
 from snapstore.config.schema import KafkaConfig, RepositoryConfig, Sections, StateConfig
+from snapstore.errors import TopicRecreatedError
 from snapstore.model.identity import ChangelogPartition
 from snapstore.model.report import Event, Noted
 from snapstore.model.verdict import Verdict
 from snapstore.operations.fsck import FsckOptions, fsck
 from snapstore.operations.fsck_report import FsckReport
 from snapstore.operations.mend_plan import plan_mend
+from snapstore.operations.snapshot_report import SnapshotReport
 from snapstore.testing.changelog_contract import Written
 from tests.support.log_in_memory import LogInMemory, LogRegistry
 from tests.support.mend_lab import ports, uneven_state
@@ -171,10 +173,15 @@ def configured(tmp_path: Path) -> Config:
 
 def save(tmp_path: Path, state_dir: Path, log: LogInMemory) -> None:
     """Take fenced snapshots of everything."""
-    registry = LogRegistry(log)
-    with client.create(config=configured(tmp_path), registry=registry) as repository:
-        report = repository.snapshot(state_dir, application=APPLICATION)
-        assert not report.failed, report.failed
+    report = try_to_save(tmp_path, state_dir, log)
+    assert not report.failed, report.failed
+
+
+def try_to_save(tmp_path: Path, state_dir: Path, log: LogInMemory) -> SnapshotReport:
+    there = (tmp_path / "repository").exists()
+    begin = client.open if there else client.create
+    with begin(config=configured(tmp_path), registry=LogRegistry(log)) as repository:
+        return repository.snapshot(state_dir, application=APPLICATION)
 
 
 def ask(tmp_path: Path, state_dir: Path, log: LogInMemory) -> FsckReport:
@@ -196,6 +203,39 @@ def test_a_changelog_that_was_created_again_is_told_by_the_fence_of_a_snapshot(
     verdict = verdict_on(report, "counts")
     assert (verdict.kind, verdict.cause) == ("loses_rows", "topic_recreated")
     assert verdict_on(report, "window").kind == "replays"
+
+
+def test_h03_no_snapshot_of_the_new_topic_is_taken_from_files_of_the_old_one(
+    state_dir: Path, log: LogInMemory, tmp_path: Path
+) -> None:
+    even = uneven_state(tmp_path / "even", applied=(99, 99, 99))
+    save(tmp_path, even, log)
+    fill(log, "counts", 600)
+    for _ in range(2):
+        report = try_to_save(tmp_path, even, log)
+        refused = {each.store.store: each.error for each in report.failed}
+        assert set(refused) == {"counts"}
+        assert isinstance(refused["counts"], TopicRecreatedError)
+        assert "was deleted and created again since the files of" in refused["counts"].message
+        verdict = verdict_on(ask(tmp_path, even, log), "counts")
+        assert (verdict.kind, verdict.cause) == ("loses_rows", "topic_recreated")
+
+
+def test_h03_a_newer_snapshot_of_the_new_topic_does_not_hide_where_older_files_are_from(
+    state_dir: Path, log: LogInMemory, tmp_path: Path
+) -> None:
+    """Taken from another directory, or by a version that did not look."""
+    save(tmp_path, state_dir, log)
+    fill(log, "counts", 600)
+    rebuilt = tmp_path / "rebuilt"
+    for offset in (99, 199):
+        for task in ("0_0", "0_1"):
+            content = Pairs(pairs=some_pairs(9), applied_offset=offset)
+            make_key_value(rebuilt, task, "counts", content)
+        save(tmp_path, rebuilt, log)
+    assert verdict_on(ask(tmp_path, rebuilt, log), "counts").kind == "replays"
+    verdict = verdict_on(ask(tmp_path, state_dir, log), "counts")
+    assert (verdict.kind, verdict.cause) == ("loses_rows", "topic_recreated")
 
 
 def test_files_that_were_made_after_the_topic_was_created_again_are_right(
