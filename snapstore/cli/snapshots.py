@@ -5,7 +5,7 @@ from typing import Any
 
 from snapstore.cli.text import Column, count, moment, offset, short, table
 from snapstore.model.listing import ListedSnapshot
-from snapstore.model.snapshot import Position, Snapshot
+from snapstore.model.snapshot import Description, Position, Snapshot
 from snapstore.model.units import format_size
 
 
@@ -40,6 +40,10 @@ def snapshot_document(snapshot: Snapshot, *, pinned: bool) -> dict[str, Any]:
         "store_type": description.store_type,
         "generation": description.generation,
         "source": description.source,
+        "status": description.status,
+        "killed": description.killed,
+        "guarantee": description.guarantee,
+        "guarantee_found_by": description.guarantee_found_by,
         "instance": description.instance,
         "run": description.run,
         "writer": description.writer,
@@ -110,13 +114,19 @@ def snapshot_table(snapshots: Sequence[Snapshot], pinned: frozenset[str]) -> lis
                 f"{item.files:,}",
                 format_size(item.size_bytes),
                 format_size(item.new_bytes),
-                item.description.source,
+                source(item.description),
                 " ".join(f"{key}={value}" for key, value in sorted(item.description.tags.items())),
                 "pinned" if item.id in pinned else "",
             )
             for item in snapshots
         ],
     )
+
+
+def source(description: Description) -> str:
+    """Return what the files were taken from, in a word: an application that was killed has closed
+    nothing."""
+    return "killed" if description.killed else description.source
 
 
 def total_line(listed: Sequence[ListedSnapshot]) -> str:

@@ -43,6 +43,7 @@ def discovered_document(store: "DiscoveredStore") -> dict[str, Any]:
         "store_type": location.store_type,
         "generation": location.generation,
         "running": store.running,
+        "state": store.state,
         "size_bytes": store.size_bytes,
         "positions": [
             {
@@ -68,6 +69,7 @@ def unread_document(unread: Unread) -> dict[str, Any]:
         "store_type": None,
         "generation": None,
         "running": None,
+        "state": None,
         "size_bytes": None,
         "positions": [],
         "remarks": (),
@@ -167,4 +169,4 @@ def _without_names(store: StoreId, error: SnapstoreError) -> str:
 def _state(store: "DiscoveredStore") -> str:
     if store.problem is not None:
         return reason(store.problem)
-    return "" if store.running is None else "running" if store.running else "closed"
+    return store.state or ""

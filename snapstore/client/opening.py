@@ -81,6 +81,8 @@ def check(config: Config, registry: Registry | None = None) -> list[str]:
     layout = config.state.layout
     plugins.check("layouts", layout, layout_options(config, plugins, layout), "state.options")
     checked.append(f"the layout {layout} accepts its options")
+    if "guarantee" in _option_names(plugins, layout):
+        checked.append(_on_guarantee(config))
     for name, options in config.backends.items():
         plugins.check("backends", name, options, f"backends.{name}")
         checked.append(f"the backend {name} accepts its options")
@@ -88,6 +90,23 @@ def check(config: Config, registry: Registry | None = None) -> list[str]:
         if store.backend is not None:
             plugins.options_type("backends", store.backend)
     return checked
+
+
+def _option_names(plugins: Registry, layout: str) -> set[str]:
+    fields = msgspec.structs.fields(plugins.options_type("layouts", layout))
+    return {field.name for field in fields}
+
+
+def _on_guarantee(config: Config) -> str:
+    """Say how the application's processing guarantee will be known."""
+    if config.state.guarantee != "auto":
+        return f"state.guarantee is {config.state.guarantee}"
+    if config.kafka.bootstrap is not None:
+        return "state.guarantee is auto: it is found out from the files and the changelogs"
+    return (
+        "state.guarantee is auto, and without Kafka only the files can tell it: write at_least_once"
+        " (Kafka's default) or exactly_once_v2, whichever the application's processing.guarantee is"
+    )
 
 
 def _settings(url: str | None, config: Config | None, env: Mapping[str, str] | None) -> Config:

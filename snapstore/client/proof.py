@@ -74,6 +74,7 @@ class ProofVerbs(UpkeepVerbs):
                 replay_records_per_second=replay_records_per_second,
             ),
             safe_trim=safe_trim,
+            guarantee=self.config.state.guarantee,
             parallel=self.config.transfer.parallel,
         )
         with configured_changelog(self.config, self.registry) as changelog:

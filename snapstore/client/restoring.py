@@ -18,6 +18,7 @@ from snapstore.errors import ConfigError, IntegrityError, SnapshotNotFoundError
 from snapstore.model.report import Noted, nobody
 from snapstore.model.resume import Overrides
 from snapstore.model.snapshot import Position
+from snapstore.operations.guarantee import configured_guarantee
 from snapstore.operations.lineage import Lineage, Remember
 from snapstore.operations.replay import ReplayPorts
 from snapstore.operations.replay_plan import ReplayGoal, require_one
@@ -149,7 +150,15 @@ class RestoreVerbs(ProofVerbs):
                 repository=self.repository,
                 layout=layout,
                 backends=backends,
-                check=checking(changelog, self.clock, overrides, replay) if changelog else None,
+                check=checking(
+                    changelog,
+                    self.clock,
+                    overrides,
+                    replay,
+                    guarantee=configured_guarantee(layout),
+                )
+                if changelog
+                else None,
                 clock=self.clock,
                 listener=listener,
                 replay=staged_replay,

@@ -50,6 +50,7 @@ class Snapstore(RestoreVerbs):
                 sample_percent=sample_percent,
                 seed=seed,
                 scratch=scratch,
+                guarantee=self.config.state.guarantee,
                 parallel=self.config.transfer.parallel,
                 limit_bytes_per_second=self.config.transfer.limit_rate,
             ),

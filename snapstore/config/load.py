@@ -16,6 +16,7 @@ ENVIRONMENT: Final = {
     "SNAPSTORE_LAYOUT": "state.layout",
     "SNAPSTORE_APPLICATION": "state.application",
     "SNAPSTORE_INSTANCE": "state.instance",
+    "SNAPSTORE_GUARANTEE": "state.guarantee",
     "SNAPSTORE_CACHE_DIR": "state.cache_dir",
     "SNAPSTORE_KAFKA_BOOTSTRAP": "kafka.bootstrap",
 }

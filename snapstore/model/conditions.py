@@ -4,6 +4,7 @@ import re
 from collections.abc import Iterable, Sequence
 
 from snapstore.errors import ConfigError
+from snapstore.model.snapshot import ProcessingGuarantee
 from snapstore.model.state_facts import DatabaseFacts, TaskFacts
 from snapstore.model.verdict import Conditions, Guarantee, Reader
 
@@ -27,14 +28,24 @@ def reader_of(version: str) -> Reader:
     return "oldest" if number == (4, 3, 0) and match[3] is not None else "newest"
 
 
-def conditions_of(tasks: Sequence[TaskFacts], *, guarantee: str, version: str | None) -> Conditions:
+def conditions_of(
+    tasks: Sequence[TaskFacts],
+    *,
+    guarantee: str,
+    version: str | None,
+    logged: ProcessingGuarantee | None = None,
+) -> Conditions:
     """Return the conditions that were given, or all that the files of one application allow.
 
-    ``guarantee`` is a value of `processing.guarantee` or ``auto``.
+    ``guarantee`` is a value of `processing.guarantee` or ``auto``; ``logged`` is what the ends of
+    the application's changelogs say of it. For global stores, whose application does not start at
+    all if the wrong one is taken for granted, the marks of other stores are not enough.
     """
+    known = logged or "auto" if guarantee == "auto" else guarantee
     return Conditions(
         readers=_readers(tasks) if version is None else (reader_of(version),),
-        guarantees=_guarantees(tasks, guarantee),
+        guarantees=_guarantees(tasks, known),
+        global_guarantees=_of_global_stores(tasks, known),
     )
 
 
@@ -45,12 +56,20 @@ def _readers(tasks: Iterable[TaskFacts]) -> tuple[Reader, ...]:
     return ("checkpoint", "oldest", "newest")
 
 
+def _of_global_stores(tasks: Sequence[TaskFacts], given: str) -> tuple[Guarantee, ...]:
+    found = _guarantees(tasks, given)
+    if given == "auto" and found == ("at_least_once",):
+        return ("at_least_once", "exactly_once")
+    return found
+
+
 def _guarantees(tasks: Sequence[TaskFacts], given: str) -> tuple[Guarantee, ...]:
     """Tell the guarantee by what the application leaves behind.
 
     A transactional store (4.4) notes offsets and no status. Under exactly-once any other store
-    notes its offset as unknown as long as it is open, on disk or in `.checkpoint`; at-least-once
-    notes offsets all the time.
+    notes its offset as unknown as long as it is open, on disk or in `.checkpoint`, until its first
+    clean close; at-least-once notes offsets all the time, so a known offset in an open database is
+    taken for that: the verdict is no better than under the other.
     """
     if given == "at_least_once":
         return ("at_least_once",)

@@ -28,6 +28,7 @@ from snapstore.model.judge_changelog import (
     judge_unknown,
     rebuilt,
 )
+from snapstore.model.judge_global import judge_global
 from snapstore.model.state_facts import OrphanLine, StoreFacts, TaskFacts
 from snapstore.model.unread import Unread
 from snapstore.model.verdict import (
@@ -59,7 +60,9 @@ def judge_task(task: TaskFacts, conditions: Conditions, bounds: Bounds) -> tuple
     """
     cases = [
         (reader, guarantee, _judge(task, reader, guarantee, bounds))
-        for reader, guarantee in product(conditions.readers, conditions.guarantees)
+        for reader, guarantee in product(
+            conditions.readers, conditions.guarantees_of(is_global=task.is_global)
+        )
     ]
     return (
         *(
@@ -171,6 +174,10 @@ def _judge_store(
             reason=f"cannot tell which topic is its changelog: {', '.join(store.candidates)}",
             advice=f"configure stores.{store.store.store}.changelog: a topic, or none",
         )
+    if task.is_global:
+        verdict = judge_global(store, reader, guarantee, bounds)
+        if verdict is not None:
+            return verdict
     statuses = {database.status for database in store.databases}
     if reader != "checkpoint" and guarantee != "at_least_once" and "open" in statuses:
         return rebuilt(
@@ -215,7 +222,7 @@ def _without_offset(
         return _foreign(store)
     closed = store.keeps_offsets and {each.status for each in store.databases} == {"closed"}
     listed = not store.keeps_offsets and task.has_offset_file and not store.foreign
-    if closed or listed:
+    if (closed or listed) and not task.is_global:
         return Verdict(
             store=store.store,
             kind="clean",

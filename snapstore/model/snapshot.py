@@ -11,6 +11,9 @@ from snapstore.model.store import ChangelogPosition
 FORMAT = 1
 
 Source = Literal["closed", "running", "changelog"]
+StoreStatus = Literal["open", "closed", "transactional"]
+ProcessingGuarantee = Literal["at_least_once", "exactly_once"]
+FoundBy = Literal["configured", "files", "changelog"]
 
 
 class FileEntry(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
@@ -73,7 +76,10 @@ class Description(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True)
     """What a snapshot is of, and how it was made.
 
     ``positions`` is empty for a store without a changelog. ``databases`` are the folders, relative
-    to the task directory, that hold one RocksDB each.
+    to the task directory, that hold one RocksDB each. ``source`` is ``running``, too, for files
+    that were not closed and that no application held any more: ``killed`` tells those. ``status``
+    is how the databases mark themselves, None where they have no mark; ``guarantee`` is the
+    application's `processing.guarantee` as far as it mattered and was found.
     """
 
     store: StoreId
@@ -90,6 +96,10 @@ class Description(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True)
     run: str
     writer: str
     tags: dict[str, str] = {}
+    status: StoreStatus | None = None
+    killed: bool = False
+    guarantee: ProcessingGuarantee | None = None
+    guarantee_found_by: FoundBy | None = None
 
     @property
     def applied_offset(self) -> int | None:

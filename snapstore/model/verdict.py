@@ -20,6 +20,7 @@ Cause = Literal[
     "file",
     "offset_file",
     "version",
+    "open",
     "topic",
     "unreadable",
 ]
@@ -57,10 +58,18 @@ Bounds = Mapping[ChangelogPartition, LogBounds | None]
 
 
 class Conditions(msgspec.Struct, frozen=True, kw_only=True):
-    """Who might open the directory: every version that could, under every guarantee that may be."""
+    """Who might open the directory: every version that could, under every guarantee that may be.
+
+    ``global_guarantees`` are those of the global stores, where they differ.
+    """
 
     readers: tuple[Reader, ...]
     guarantees: tuple[Guarantee, ...]
+    global_guarantees: tuple[Guarantee, ...] = ()
+
+    def guarantees_of(self, *, is_global: bool) -> tuple[Guarantee, ...]:
+        """Return those that a task, or the global stores, may be opened under."""
+        return self.global_guarantees or self.guarantees if is_global else self.guarantees
 
 
 class Verdict(msgspec.Struct, frozen=True, kw_only=True):

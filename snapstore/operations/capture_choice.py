@@ -16,6 +16,7 @@ from snapstore.errors import (
 from snapstore.model.store import ChangelogPosition, StoreLocation
 from snapstore.model.units import count
 from snapstore.operations.changelog_snapshot import ChangelogMaker, Made
+from snapstore.operations.guarantee import require_committed_now, status_of
 from snapstore.operations.hold import held_offsets, held_store
 from snapstore.operations.replay_layout import replay_layout
 from snapstore.operations.snapshot_report import StoreOutcome
@@ -106,6 +107,14 @@ class Chooser:
             with held_store(location, self._layout, backend, self._clock) as held:
                 running = held.running
                 positions = held_offsets(location, self._layout, held).positions
+                require_committed_now(
+                    location.store,
+                    status_of(self._layout, held.capture.view),
+                    self._layout,
+                    self._changelog,
+                    [position.changelog for position in positions],
+                    self._clock,
+                )
         except (UnknownOffsetError, ExactlyOnceHotError) as error:
             return _Choice(mode="roll-forward", reason=error.message, refusal=error)
         except (CaptureError, NotFoundError):

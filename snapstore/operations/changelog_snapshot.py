@@ -22,6 +22,7 @@ from snapstore.errors import (
     StoreNotFoundError,
 )
 from snapstore.model.changelog import PartitionState
+from snapstore.model.guarantee import of_snapshot
 from snapstore.model.identity import ChangelogPartition, StoreId
 from snapstore.model.listing import ListedSnapshot
 from snapstore.model.report import Noted
@@ -30,6 +31,7 @@ from snapstore.model.snapshot import Position
 from snapstore.model.store import ChangelogPosition, StoreLocation
 from snapstore.model.units import count
 from snapstore.operations.fence import take_fence
+from snapstore.operations.guarantee import configured_guarantee
 from snapstore.operations.replay import (
     ReplayedPartition,
     ReplayPorts,
@@ -217,7 +219,8 @@ class _Making:
             backend = self._ports.backends[location.backend]
             with backend.open_view(task_dir, location.root) as view:
                 refuse_repetition(self._ports.layout, location, view, before)
-        ahead = tuple(from_own_offsets(location, each, self._ports) for each in planned)
+        found = of_snapshot(description, configured_guarantee(self._ports.layout))
+        ahead = tuple(from_own_offsets(location, each, self._ports, found) for each in planned)
         return _Base(
             origin=f"snapshot {snapshot.id[:12]}",
             location=location,

@@ -3,13 +3,16 @@
 from collections.abc import Mapping
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
+from typing import Literal
 
 import msgspec
 
 from snapstore.errors import CaptureError, PluginError, SnapstoreError, StoreChangedError
 from snapstore.model.identity import StoreId
+from snapstore.model.snapshot import StoreStatus
 from snapstore.model.store import ChangelogPosition, StoreLocation
 from snapstore.model.unread import Unread
+from snapstore.operations.guarantee import status_of
 from snapstore.operations.hold import held_offsets, held_store, retrying
 from snapstore.operations.nearby import pointing, stores_near
 from snapstore.operations.stopping import Stop
@@ -23,7 +26,7 @@ class DiscoveredStore(msgspec.Struct, frozen=True, kw_only=True):
     """A store as it was found. ``problem`` says why no snapshot could be taken of it now.
 
     ``running`` and ``size_bytes`` are None where they could not be found out. ``remarks`` are
-    sentences on what the offsets show.
+    sentences on what the offsets show. ``status`` is how the databases mark themselves.
     """
 
     location: StoreLocation
@@ -32,6 +35,18 @@ class DiscoveredStore(msgspec.Struct, frozen=True, kw_only=True):
     positions: tuple[ChangelogPosition, ...] = ()
     remarks: tuple[str, ...] = ()
     problem: SnapstoreError | None = None
+    status: StoreStatus | None = None
+
+    @property
+    def state(self) -> Literal["running", "killed", "closed", "stopped"] | None:
+        """``killed``: nobody holds it, and it was not closed; ``stopped``: its files do not say."""
+        if self.running is None or self.running:
+            return "running" if self.running else None
+        marks: dict[StoreStatus, Literal["killed", "closed"]] = {
+            "open": "killed",
+            "closed": "closed",
+        }
+        return "stopped" if self.status is None else marks.get(self.status, "stopped")
 
 
 class DiscoverReport(msgspec.Struct, frozen=True, kw_only=True):
@@ -98,6 +113,8 @@ def _look_at(
             size_bytes = sum(file.size for file in held.capture.files)
             seen = DiscoveredStore(location=location, running=held.running, size_bytes=size_bytes)
             try:
+                status = status_of(layout, held.capture.view)
+                seen = msgspec.structs.replace(seen, status=status)
                 offsets = held_offsets(location, layout, held)
             except SnapstoreError as problem:
                 return msgspec.structs.replace(seen, problem=problem)

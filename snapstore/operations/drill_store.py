@@ -9,12 +9,14 @@ from typing import Any, cast
 import msgspec
 
 from snapstore.model.content import ContentRules
+from snapstore.model.guarantee import of_snapshot
 from snapstore.model.report import Event, Noted, StoreFinished
 from snapstore.model.resume import Overrides
 from snapstore.model.snapshot import Description
 from snapstore.operations.drill_compare import Scope, compare
 from snapstore.operations.drill_judge import RestoredCopy, judged, location_of
 from snapstore.operations.drill_report import DrilledStore
+from snapstore.operations.guarantee import configured_guarantee
 from snapstore.operations.rebuild import Rebuilt, logged_keys, rebuild
 from snapstore.operations.replay import (
     ReplayPorts,
@@ -136,7 +138,12 @@ class StoreDrill:
                 repository=ports.repository,
                 layout=cast("Layout", ScratchLayout(self._layout)),
                 backends=ports.backends,
-                check=checking(ports.changelog, ports.clock, Overrides()),
+                check=checking(
+                    ports.changelog,
+                    ports.clock,
+                    Overrides(),
+                    guarantee=configured_guarantee(self._layout),
+                ),
                 clock=ports.clock,
                 listener=self._heard,
             ),
@@ -149,8 +156,9 @@ class StoreDrill:
         restore_seconds = time.monotonic() - began
         (restored,) = report.stores
         location = location_of(self._wanted, restored.task_dir)
+        guarantee = of_snapshot(description, configured_guarantee(self._layout))
         planned = tuple(
-            from_own_offsets(location, each, self._replay_ports)
+            from_own_offsets(location, each, self._replay_ports, guarantee)
             for each in plan_replays(description.positions, self._replay_ports, ReplayGoal())
         )
         return RestoredCopy(

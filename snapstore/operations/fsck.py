@@ -15,9 +15,11 @@ from snapstore.errors import (
     StoreNotFoundError,
 )
 from snapstore.model.conditions import conditions_of
+from snapstore.model.guarantee import AUTO, by_logs
 from snapstore.model.identity import ChangelogPartition, StoreId
 from snapstore.model.judge import judge_task
 from snapstore.model.report import StoreFinished, StoreStarted
+from snapstore.model.snapshot import ProcessingGuarantee
 from snapstore.model.state_facts import StoreFacts, TaskFacts
 from snapstore.model.store import StoreLocation
 from snapstore.model.strict import nearest_hint
@@ -27,6 +29,7 @@ from snapstore.model.verdict import Bounds, LogBounds
 from snapstore.operations.fsck_read import ReadStore, made_at, read_store
 from snapstore.operations.fsck_report import CheckedTask, FsckReport
 from snapstore.operations.fsck_settling import ReadTask, Settling
+from snapstore.operations.guarantee import log_ends
 from snapstore.operations.stopping import Stop
 from snapstore.operations.topic_history import Fences, is_of_old_topic
 from snapstore.ports import Changelog, Clock, Listener, StartInspector, StoreBackend
@@ -34,6 +37,8 @@ from snapstore.ports import Changelog, Clock, Listener, StartInspector, StoreBac
 _ATTEMPTS = 5
 _FIRST_PAUSE_S = 0.1
 _THREADS = 4
+_LOGS = 4
+"""Changelogs whose ends are looked at: all of them are written by one application."""
 
 
 class FsckOptions(msgspec.Struct, frozen=True, kw_only=True):
@@ -274,9 +279,18 @@ def _report(
     tasks = [task.facts for task in read]
     bounds = look_up(tasks, ports)
     checked = []
+    logged: dict[str, ProcessingGuarantee | None] = {}
     for task in read:
         own = [each for each in tasks if each.application == task.facts.application]
-        conditions = conditions_of(own, guarantee=options.guarantee, version=options.version)
+        application = task.facts.application
+        if application not in logged:
+            logged[application] = _logged(application, own, ports, options)
+        conditions = conditions_of(
+            own,
+            guarantee=options.guarantee,
+            version=options.version,
+            logged=logged[application],
+        )
         checked.append(
             CheckedTask(
                 facts=task.facts,
@@ -299,6 +313,27 @@ def _report(
         scanned_pairs=sum(task.pairs for task in read) if options.scan else None,
         bounds=None if ports.changelog is None else bounds,
     )
+
+
+def _logged(
+    application: str, tasks: Sequence[TaskFacts], ports: FsckPorts, options: FsckOptions
+) -> ProcessingGuarantee | None:
+    """Return the guarantee that the ends of some changelogs show; None where it does not matter."""
+    if ports.changelog is None or options.guarantee != AUTO:
+        return None
+    stores = [store for task in tasks if not task.is_global for store in task.stores]
+    opened = any(
+        database.status == "open"
+        for task in tasks
+        for store in task.stores
+        for database in store.databases
+    )
+    if not opened:
+        return None
+    named = {each for store in stores for each in store.changelogs}
+    changelogs = sorted(named or {store.presumed for store in stores if store.presumed})
+    ends = log_ends(ports.changelog, changelogs[:_LOGS], ports.clock)
+    return by_logs(application, ends).guarantee
 
 
 def look_up(tasks: Sequence[TaskFacts], ports: FsckPorts) -> Bounds:

@@ -86,6 +86,7 @@ def _plan_task(task: CheckedTask, bounds: Bounds) -> TaskMend:
             mend
             for verdict in task.verdicts
             if verdict.kind in ("loses_rows", "damaged")
+            or (verdict.kind == "refuses" and verdict.cause != "version")
             for mend in [_plan_store(verdict, by_store.get(verdict.store), task.facts, bounds)]
         ]
     return TaskMend(facts=task.facts, stores=tuple(mends), notes=_notes(task, mends))

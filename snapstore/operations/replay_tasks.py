@@ -22,6 +22,7 @@ from snapstore.model.report import Noted, StoreFinished
 from snapstore.model.snapshot import Description, Position
 from snapstore.model.store import ChangelogPosition, StoreLocation
 from snapstore.model.units import count
+from snapstore.operations.guarantee import require_committed_now, status_of
 from snapstore.operations.lineage import Lineage
 from snapstore.operations.replay import (
     ReplayedPartition,
@@ -157,6 +158,14 @@ def _plan(
     noted = ports.layout.noted_offsets(location)
     with ports.backends[location.backend].open_view(location.task_dir, location.root) as view:
         positions = ports.layout.positions(location, noted, view, running=False)
+        require_committed_now(
+            location.store,
+            status_of(ports.layout, view),
+            ports.layout,
+            ports.changelog,
+            [position.changelog for position in positions],
+            ports.clock,
+        )
     known = lineage.recall(location.task_dir).get(location.store.store, ())
     description = describe_location(
         location, [Position(position=position) for position in positions], ports.clock()

@@ -1,5 +1,6 @@
 """Prove snapshots against their changelogs before one of them is restored."""
 
+from snapstore.model.guarantee import AUTO, require_committed_snapshot
 from snapstore.model.resume import Overrides, ResumePlan
 from snapstore.model.snapshot import Snapshot
 from snapstore.operations.fence import check_fence
@@ -9,15 +10,22 @@ from snapstore.ports import Changelog, Clock
 
 
 def checking(
-    changelog: Changelog, clock: Clock, overrides: Overrides, goal: ReplayGoal | None = None
+    changelog: Changelog,
+    clock: Clock,
+    overrides: Overrides,
+    goal: ReplayGoal | None = None,
+    *,
+    guarantee: str = AUTO,
 ) -> Check:
     """Return the check of a restore: every position of a snapshot against its fence.
 
-    It raises the refusal, also of a snapshot that is beyond ``goal`` already; or KafkaError when
-    the log could not be read.
+    It raises the refusal, also of a snapshot that is beyond ``goal`` already, and of one whose
+    files may hold writes of a transaction that aborts; or KafkaError when the log could not be
+    read. ``guarantee`` is what is configured.
     """
 
     def check(snapshot: Snapshot) -> tuple[ResumePlan, ...]:
+        require_committed_snapshot(snapshot.description, guarantee)
         plans = []
         for each in snapshot.description.positions:
             plan = check_fence(

@@ -10,10 +10,12 @@ from collections.abc import Sequence
 import msgspec
 
 from snapstore.errors import SnapstoreError, UnavailableError
+from snapstore.model.guarantee import FoundGuarantee, of_snapshot, require_committed
 from snapstore.model.identity import ChangelogPartition
 from snapstore.model.report import Noted
 from snapstore.model.snapshot import Description, Position
 from snapstore.model.store import ChangelogPosition, StoreLocation
+from snapstore.operations.guarantee import configured_guarantee, status_of
 from snapstore.operations.replay import (
     ReplayedPartition,
     ReplayPorts,
@@ -88,7 +90,12 @@ class StagedReplay:
         description = store.wanted.snapshot.description
         location = staged_location(staging_folder(plan.task_dir), store)
         planned = [
-            from_own_offsets(location, each, self._ports)
+            from_own_offsets(
+                location,
+                each,
+                self._ports,
+                of_snapshot(description, configured_guarantee(self._ports.layout)),
+            )
             for each in plan_replays(description.positions, self._ports, self._goal)
         ]
         replayed = replay_store(location, planned, self._ports) if planned else ()
@@ -132,28 +139,37 @@ def reached_positions(
 
 
 def from_own_offsets(
-    location: StoreLocation, planned: PlannedReplay, ports: ReplayPorts
+    location: StoreLocation,
+    planned: PlannedReplay,
+    ports: ReplayPorts,
+    found: FoundGuarantee | None = None,
 ) -> PlannedReplay:
     """Begin where the databases themselves have got to, if that is later.
 
-    Raises ExactlyOnceHotError for files that may hold writes of a transaction that aborts.
+    ``found`` is the guarantee that they were written under, None where that was seen to. Raises
+    ExactlyOnceHotError for files that may hold writes of a transaction that aborts.
     """
     changelog = planned.plan.changelog
-    applied = own_offset(location, changelog, ports)
+    applied = own_offset(location, changelog, ports, found)
     if applied is None:
         return planned
     return narrowed(planned, ChangelogPosition(changelog, min(applied, planned.stop - 1)))
 
 
 def own_offset(
-    location: StoreLocation, changelog: ChangelogPartition, ports: ReplayPorts
+    location: StoreLocation,
+    changelog: ChangelogPartition,
+    ports: ReplayPorts,
+    found: FoundGuarantee | None = None,
 ) -> int | None:
     """Return the least offset that the databases note; None unless each of them does.
 
-    Raises ExactlyOnceHotError for files that may hold writes of a transaction that aborts.
+    ``found`` and what is raised: see ``from_own_offsets``.
     """
     layout = require_replay_layout(ports.layout)
     with ports.backends[location.backend].open_view(location.task_dir, location.root) as view:
+        if found is not None:
+            require_committed(location.store, status_of(ports.layout, view), found)
         offsets = layout.offsets_by_database(location, view, changelog).values()
     known = [applied for applied in offsets if applied is not None and applied >= 0]
     return min(known) if known and len(known) == len(offsets) else None

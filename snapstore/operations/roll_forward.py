@@ -17,6 +17,7 @@ from snapstore.model.resume import Overrides, plan_rebuild
 from snapstore.model.snapshot import Fence
 from snapstore.model.store import CapturedFile, ChangelogPosition, StoreLocation
 from snapstore.operations.fence import check_fence, take_fence
+from snapstore.operations.guarantee import require_committed_now, status_of
 from snapstore.operations.hold import held_store
 from snapstore.operations.replay import ReplayPorts
 from snapstore.operations.replay_layout import refuse_repetition, require_replay_layout
@@ -57,6 +58,14 @@ def take_hot_base(
         view = held.capture.view
         if held.running:
             refuse_repetition(ports.layout, location, view, before)
+        require_committed_now(
+            location.store,
+            status_of(ports.layout, view),
+            ports.layout,
+            ports.changelog,
+            [changelog],
+            ports.clock,
+        )
         offsets = dict(layout.offsets_by_database(location, view, changelog))
         if not offsets:
             positions = ports.layout.positions(

@@ -11,6 +11,7 @@ import msgspec
 
 from snapstore.model.report import Event, Noted
 from snapstore.model.store import StoreLocation
+from snapstore.model.units import count
 from snapstore.model.unread import Unread
 from snapstore.operations.deadline import Deadline, Monotonic
 from snapstore.operations.discover import backend_of
@@ -109,7 +110,7 @@ def take_snapshots(
             raise
     _save(cache, tell)
     outcomes = _in_order([*outcomes, *map(_missed, plan.unread)])
-    notes = plan.notes if changelog is not None else (*plan.notes, *_on_missing_fences(outcomes))
+    notes = plan.notes if changelog is not None else (*plan.notes, *_without_kafka(outcomes))
     return SnapshotReport(run=facts.run, outcomes=outcomes, notes=notes)
 
 
@@ -123,10 +124,17 @@ def _in_order(outcomes: Sequence[StoreOutcome]) -> tuple[StoreOutcome, ...]:
     return tuple(sorted(outcomes, key=lambda outcome: outcome.store.order))
 
 
-def _on_missing_fences(outcomes: Sequence[StoreOutcome]) -> Iterator[str]:
+def _without_kafka(outcomes: Sequence[StoreOutcome]) -> Iterator[str]:
     taken = [each.snapshot.description for each in outcomes if each.snapshot is not None]
     if any(description.positions for description in taken):
         yield UNFENCED
+    unknown = [each for each in taken if each.status == "open" and each.guarantee is None]
+    if unknown:
+        yield (
+            f"{count(len(unknown), 'store')} not closed, and without Kafka nothing tells the "
+            "application's processing.guarantee: no replay goes on from such a snapshot unless "
+            "state.guarantee says at_least_once"
+        )
 
 
 def _one_at_a_time(listener: Listener) -> Listener:

@@ -29,6 +29,7 @@ from snapstore.model.snapshot import (
 )
 from snapstore.model.store import ChangelogPosition, StoreLocation
 from snapstore.operations.deadline import Deadline
+from snapstore.operations.guarantee import guarantee_at_capture, status_of
 from snapstore.operations.hold import (
     HeldOffsets,
     HeldStore,
@@ -199,7 +200,9 @@ class StoreSnapshotter:
         same = previous is not None and _same(previous.manifest, description, entries)
         outcome = _counted(_outcome(location, "unchanged", same_content=same), files)
         outcome = msgspec.structs.replace(
-            outcome, remarks=offsets.remarks, source=description.source
+            outcome,
+            remarks=offsets.remarks,
+            source=prepared.source or ("running" if held.running else "closed"),
         )
         if (
             previous is not None
@@ -248,6 +251,11 @@ class StoreSnapshotter:
     def _describe(
         self, location: StoreLocation, held: HeldStore, positions: tuple[Position, ...]
     ) -> Description:
+        status = status_of(self._layout, held.capture.view)
+        killed = not held.running and status == "open"
+        guarantee = guarantee_at_capture(
+            location.store, status, self._layout, positions, fenced=self._fencer is not None
+        )
         return Description(
             store=location.store,
             layout=location.layout,
@@ -258,11 +266,15 @@ class StoreSnapshotter:
             databases=held.capture.view.databases,
             positions=positions,
             captured_at=held.began_at,
-            source="running" if held.running else "closed",
+            source="running" if held.running or killed else "closed",
             instance=self._facts.instance,
             run=self._facts.run,
             writer=self._facts.writer,
             tags=self._facts.tags,
+            status=status,
+            killed=killed,
+            guarantee=None if guarantee is None else guarantee.guarantee,
+            guarantee_found_by=None if guarantee is None else guarantee.found_by,
         )
 
     def _send(

@@ -27,6 +27,7 @@ from snapstore.model.freshness import (
     crossed,
     restore_seconds,
 )
+from snapstore.model.guarantee import AUTO
 from snapstore.model.identity import ChangelogPartition, StoreId
 from snapstore.model.lifetime import advise, usual_interval
 from snapstore.model.listing import ListedSnapshot
@@ -46,11 +47,15 @@ _NO_KAFKA = (
 
 
 class StatusOptions(msgspec.Struct, frozen=True, kw_only=True):
-    """What to look for. ``safe_trim`` also proves the oldest snapshots against their changelogs."""
+    """What to look for. ``safe_trim`` also proves the oldest snapshots against their changelogs.
+
+    ``guarantee`` is the application's `processing.guarantee` as configured, ``auto``: nothing.
+    """
 
     thresholds: Thresholds = Thresholds()
     rates: Rates | None = None
     safe_trim: bool = False
+    guarantee: str = AUTO
     parallel: int = 8
 
 
@@ -69,7 +74,7 @@ def status(
     """
     soundness = _Soundness(repository, options.parallel)
     soundness.look_at([edge for items in stores.values() for edge in _edges(items)])
-    logs = None if changelog is None else SeenLogs(changelog, clock)
+    logs = None if changelog is None else SeenLogs(changelog, clock, options.guarantee)
     survey = _Survey(repository, soundness, logs, clock, options)
     with ThreadPoolExecutor(max_workers=options.parallel) as pool:
         found = pool.map(lambda item: survey.look_at(*item), stores.items())

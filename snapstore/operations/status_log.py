@@ -14,6 +14,7 @@ from snapstore.errors import (
     TombstoneHorizonError,
 )
 from snapstore.model.changelog import ChangelogRecord, PartitionState
+from snapstore.model.guarantee import AUTO, require_committed_snapshot
 from snapstore.model.identity import ChangelogPartition
 from snapstore.model.lifetime import (
     Limit,
@@ -57,8 +58,9 @@ class SeenLogs:
     rest is not asked for: every question would wait as long. Safe for several threads.
     """
 
-    def __init__(self, changelog: Changelog, clock: Clock) -> None:
+    def __init__(self, changelog: Changelog, clock: Clock, guarantee: str = AUTO) -> None:
         self._changelog = changelog
+        self._guarantee = guarantee
         self._clock = clock
         self._states: dict[ChangelogPartition, PartitionState] = {}
         self._turn = threading.Lock()
@@ -70,6 +72,10 @@ class SeenLogs:
         Raises NotUsableError where the application must not go on from it, KafkaError or
         CredentialsError where the changelog does not tell.
         """
+        try:
+            require_committed_snapshot(snapshot.description, self._guarantee)
+        except RefusedError as error:
+            raise NotUsableError(error, ()) from error
         return tuple(self._seen(each, interval) for each in snapshot.description.positions)
 
     def prove(self, snapshot: Snapshot) -> None:
@@ -77,6 +83,7 @@ class SeenLogs:
 
         Raises KafkaError or CredentialsError too.
         """
+        require_committed_snapshot(snapshot.description, self._guarantee)
         for each in snapshot.description.positions:
             self._plan(each, self._state(each.position.changelog))
 

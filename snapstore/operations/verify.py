@@ -20,6 +20,7 @@ from snapstore.errors import (
     StoreNotFoundError,
     UnsafePathError,
 )
+from snapstore.model.guarantee import AUTO, notes_on_open_files
 from snapstore.model.listing import ListedSnapshot
 from snapstore.model.report import Advanced, StoreFinished, StoreStarted
 from snapstore.model.snapshot import Description, Manifest
@@ -40,7 +41,7 @@ class VerifyOptions(msgspec.Struct, frozen=True, kw_only=True):
 
     ``read_data`` reads and hashes the blobs; ``sample_percent`` of them, drawn with ``seed``.
     ``open_store`` also brings each store into a folder below ``scratch``, opens it and reads every
-    entry.
+    entry. ``guarantee`` is the application's `processing.guarantee` as configured.
     """
 
     read_data: bool = False
@@ -48,6 +49,7 @@ class VerifyOptions(msgspec.Struct, frozen=True, kw_only=True):
     seed: int = 0
     open_store: bool = False
     scratch: Path | None = None
+    guarantee: str = AUTO
     parallel: int = 8
     limit_bytes_per_second: int | None = None
 
@@ -119,6 +121,9 @@ def verify(
         opened_stores=opened,
         scanned_entries=entries,
         damage=tuple(_still_there(damage, [item for item in listed if item.id not in gone])),
+        notes=notes_on_open_files(
+            (each.description for each in manifests.values()), options.guarantee
+        ),
     )
 
 

@@ -24,7 +24,10 @@ class Damage(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class VerifyReport(msgspec.Struct, frozen=True, kw_only=True):
-    """How much was looked at, and the damage. ``read_bytes`` were read and hashed."""
+    """How much was looked at, and the damage. ``read_bytes`` were read and hashed.
+
+    ``notes`` are sentences on snapshots that are whole and that no replay will go on from.
+    """
 
     snapshots: int
     blobs: int
@@ -33,6 +36,7 @@ class VerifyReport(msgspec.Struct, frozen=True, kw_only=True):
     opened_stores: int
     scanned_entries: int
     damage: tuple[Damage, ...]
+    notes: tuple[str, ...] = ()
 
     @property
     def sound(self) -> bool:

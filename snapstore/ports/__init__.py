@@ -17,7 +17,13 @@ from snapstore.ports.layout import (
     StartInspector,
     WatchingLayout,
 )
-from snapstore.ports.replay import ContentLayout, ReplayLayout, ReplaySubject, StoreReplay
+from snapstore.ports.replay import (
+    ContentLayout,
+    MarkedLayout,
+    ReplayLayout,
+    ReplaySubject,
+    StoreReplay,
+)
 from snapstore.ports.storage import (
     CheckingStorage,
     CopyingStorage,
@@ -51,6 +57,7 @@ __all__ = [
     "InstallingBackend",
     "Layout",
     "Listener",
+    "MarkedLayout",
     "Note",
     "ObjectStat",
     "ObjectStorage",

@@ -9,6 +9,7 @@ import msgspec
 from snapstore.model.changelog import ChangelogRecord, PartitionState
 from snapstore.model.content import ContentRules
 from snapstore.model.identity import ChangelogPartition, StoreId
+from snapstore.model.snapshot import StoreStatus
 from snapstore.model.store import ChangelogPosition, StoreLocation
 from snapstore.ports.store import StoreView, StoreWriter
 
@@ -69,8 +70,7 @@ class ReplayLayout(Protocol):
     ) -> Mapping[str, int | None]:
         """Return what each database itself has applied, None where it does not say.
 
-        Empty where the store's offset lies beside its files. Raises ExactlyOnceHotError when the
-        databases may hold writes that abort.
+        Empty where the store's offset lies beside its files.
         """
         ...
 
@@ -79,6 +79,22 @@ class ReplayLayout(Protocol):
 
         Raises NotReplayableError when they cannot be proved.
         """
+        ...
+
+
+class MarkedLayout(Protocol):
+    """A layout whose databases say of themselves whether they were closed.
+
+    Asked for by the method ``status``, which other layouts lack.
+    """
+
+    @property
+    def guarantee(self) -> str:
+        """What is configured of the application's `processing.guarantee`; ``auto``: nothing."""
+        ...
+
+    def status(self, view: StoreView) -> StoreStatus | None:
+        """Return how the databases mark themselves; None where they have no mark."""
         ...
 
 

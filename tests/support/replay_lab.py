@@ -31,7 +31,7 @@ class ReplayLab:
         folder: Path,
         app: StreamsApp,
         *,
-        guarantee: str = "at_least_once",
+        guarantee: str = "auto",
         stores: Mapping[str, StoreConfig] | None = None,
         max_lag_records: int = 10_000,
     ) -> None:

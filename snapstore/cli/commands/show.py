@@ -5,10 +5,10 @@ import click
 from snapstore import client
 from snapstore.cli.lazy import Verb
 from snapstore.cli.session import Session
-from snapstore.cli.snapshots import snapshot_document
+from snapstore.cli.snapshots import snapshot_document, source
 from snapstore.cli.text import Column, count, moment, pairs, short, table
 from snapstore.client import ShownSnapshot
-from snapstore.model.snapshot import Position
+from snapstore.model.snapshot import Description, Position
 from snapstore.model.units import format_size
 
 
@@ -60,7 +60,8 @@ def _lines(shown: ShownSnapshot) -> list[str]:
             ("store", description.store.store),
             ("type", f"{description.store_type} ({description.backend}, {description.generation})"),
             ("captured", moment(description.captured_at)),
-            ("source", f"{description.source}, on {description.instance}"),
+            ("source", f"{source(description)}, on {description.instance}"),
+            ("guarantee", _guarantee(description)),
             ("writer", description.writer),
             ("tags", " ".join(f"{k}={v}" for k, v in sorted(description.tags.items()))),
             ("pinned", "yes" if shown.pinned else "no"),
@@ -77,6 +78,15 @@ def _lines(shown: ShownSnapshot) -> list[str]:
     for position in description.positions:
         lines += ["", *_position(position)]
     return lines
+
+
+def _guarantee(description: Description) -> str:
+    """Say under which guarantee open files were written; of others it does not matter."""
+    if description.status != "open":
+        return "does not matter" if description.status else ""
+    if description.guarantee is None:
+        return "not known: no replay goes on from it unless state.guarantee says at_least_once"
+    return f"{description.guarantee} ({description.guarantee_found_by})"
 
 
 def _position(position: Position) -> list[str]:

@@ -82,7 +82,10 @@ def command(
         "scanned_entries": report.scanned_entries,
         "sound": report.sound,
         "damage": report.damage,
+        "notes": report.notes,
     }
+    for note in report.notes:
+        session.note(note)
     lines = [*_damage_table(report), _last_line(report, session.elapsed)]
     if report.sound:
         session.done("verification", body, lines)

@@ -14,6 +14,7 @@ from snapstore.layouts.kafka_streams.refusals import (
 )
 from snapstore.model.identity import ChangelogPartition, StoreId
 from snapstore.model.offsets import store_offset
+from snapstore.model.snapshot import StoreStatus
 from snapstore.model.store import ChangelogPosition
 from snapstore.model.units import count
 from snapstore.ports import StoreView
@@ -68,28 +69,30 @@ def family_positions(
 
 
 def offsets_by_database(
-    store: StoreId,
-    families: Families | None,
-    changelog: ChangelogPartition,
-    options: KafkaStreamsOptions,
+    store: StoreId, families: Families | None, changelog: ChangelogPartition
 ) -> dict[str, int | None]:
     """Return what each database has applied itself; empty where none keeps offsets.
 
-    Raises ExactlyOnceHotError for databases that were open, unless the application is known to be
-    at-least-once: under exactly-once they may hold writes that abort, and an older offset.
+    Of databases that were open under exactly-once it is an older offset: see ``store_status``.
     """
     if families is None:
         return {}
-    marked = any(content.status == "open" for content in families.values())
-    if marked and options.guarantee != "at_least_once":
-        raise exactly_once(
-            store,
-            "it was not closed cleanly, and nothing says that the application is at-least-once "
-            "(configure state.guarantee if it is)",
-        )
     ahead = 1 if store.task == GLOBAL else 0
     offsets = {name: content.offsets.get(changelog) for name, content in families.items()}
     return {name: None if at is None else at - ahead for name, at in offsets.items()}
+
+
+def store_status(families: Families | None) -> StoreStatus | None:
+    """Return how the databases mark themselves: open as soon as one of them is."""
+    if families is None:
+        return None
+    statuses = {content.status for content in families.values()}
+    if "open" in statuses:
+        return "open"
+    if "closed" in statuses:
+        return "closed"
+    noted = any(content.offsets for content in families.values())
+    return "transactional" if noted else None
 
 
 def foreign_partitions(store: StoreId, families: Families) -> tuple[ChangelogPartition, ...]:
@@ -103,7 +106,7 @@ def _refuse_exactly_once(
     store: StoreId, families: Families, options: KafkaStreamsOptions, *, running: bool
 ) -> None:
     statuses = {content.status for content in families.values()}
-    if not options.exactly_once or statuses == {None}:
+    if not options.exactly_once or statuses == {None} or store.task == GLOBAL:
         return
     if running:
         raise exactly_once(

@@ -14,6 +14,7 @@ from snapstore.layouts.kafka_streams.families import (
     family_positions,
     offsets_by_database,
     read_families,
+    store_status,
 )
 from snapstore.layouts.kafka_streams.mend_notes import mend_notes
 from snapstore.layouts.kafka_streams.names import (
@@ -29,7 +30,7 @@ from snapstore.layouts.kafka_streams.noted import (
     read_offset_file,
 )
 from snapstore.layouts.kafka_streams.notes import plan_notes
-from snapstore.layouts.kafka_streams.options import KafkaStreamsOptions
+from snapstore.layouts.kafka_streams.options import Guarantee, KafkaStreamsOptions
 from snapstore.layouts.kafka_streams.placing import place
 from snapstore.layouts.kafka_streams.remarks import remarks
 from snapstore.layouts.kafka_streams.replay import open_replay, require_replayable
@@ -45,7 +46,7 @@ from snapstore.layouts.locks import held_locks, hold_lock, watching_locks
 from snapstore.model.changelog import PartitionState
 from snapstore.model.content import ContentRules
 from snapstore.model.identity import ChangelogPartition, StoreId
-from snapstore.model.snapshot import Description
+from snapstore.model.snapshot import Description, StoreStatus
 from snapstore.model.state_facts import OrphanLine, StoreFacts, TaskFacts
 from snapstore.model.store import ChangelogPosition, StoreLocation
 from snapstore.ports import (
@@ -176,7 +177,15 @@ class KafkaStreamsLayout:
     def offsets_by_database(
         self, location: StoreLocation, view: StoreView, changelog: ChangelogPartition
     ) -> Mapping[str, int | None]:
-        return offsets_by_database(location.store, read_families(view), changelog, self._options)
+        return offsets_by_database(location.store, read_families(view), changelog)
+
+    @property
+    def guarantee(self) -> Guarantee:
+        """What is configured of `processing.guarantee`."""
+        return self._options.guarantee
+
+    def status(self, view: StoreView) -> StoreStatus | None:
+        return store_status(read_families(view))
 
     def place(self, store: StoreId, task_dir: Path, generation: str | None) -> StoreLocation:
         return place(store, task_dir, generation, self.name, self._options)

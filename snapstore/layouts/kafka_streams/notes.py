@@ -8,7 +8,7 @@ from snapstore.layouts.kafka_streams.checkpoint import (
     parse_checkpoint,
     render_checkpoint,
 )
-from snapstore.layouts.kafka_streams.family import FAMILY, offset_entry
+from snapstore.layouts.kafka_streams.family import FAMILY, offset_entry, status_entry
 from snapstore.layouts.kafka_streams.names import (
     CHECKPOINT,
     FROM_4_3,
@@ -35,7 +35,9 @@ def plan_notes(
     not have it already: it is flushed there, while a `.checkpoint` would be taken over into memory
     only and then removed (LegacyCheckpointingStateStore). To 4.2 the offset goes into `.checkpoint`
     beside those of the other stores whose files are there; a line for files that are not there
-    would make the application skip records that it lacks. The status of a database is not touched.
+    would make the application skip records that it lacks. The status of a database is not touched,
+    but for a global store: under exactly-once its application never starts on one that is marked as
+    open (KAFKA-21034), and what it holds up to its offset is right whoever wrote it.
     """
     if not restored:
         return ()
@@ -48,7 +50,7 @@ def plan_notes(
         if _has_own_file(description, content):
             notes += _own_file(task_dir, description, offsets)
         elif _keeps_offsets(description, view):
-            notes += _family_notes(view, offsets)
+            notes += _family_notes(view, offsets, close=description.store.task == GLOBAL)
         else:
             lines |= offsets
     return (*_task_file(task_dir, lines), *notes)
@@ -77,11 +79,16 @@ def _keeps_offsets(description: Description, view: StoreView) -> bool:
     return any(FAMILY in view.families(database) for database in view.databases)
 
 
-def _family_notes(view: StoreView, offsets: Mapping[ChangelogPartition, int]) -> list[Note]:
-    wanted = dict(offset_entry(changelog, offset) for changelog, offset in offsets.items())
+def _family_notes(
+    view: StoreView, offsets: Mapping[ChangelogPartition, int], *, close: bool
+) -> list[Note]:
+    """Note the offsets in every database, and with ``close`` that those marked open are closed."""
+    noted = dict(offset_entry(changelog, offset) for changelog, offset in offsets.items())
+    open_, closed = status_entry("open"), status_entry("closed")
     notes: list[Note] = []
     for database in view.databases:
         there = view.entries(database, FAMILY) if FAMILY in view.families(database) else {}
+        wanted = noted | {closed[0]: closed[1]} if close and open_ in there.items() else noted
         entries = {key: value for key, value in wanted.items() if there.get(key) != value}
         if entries:
             notes.append(FamilyNote(database=database, family=FAMILY, entries=entries))

@@ -264,11 +264,14 @@ class _TaskReader:
 
 
 def applied(offsets: Offsets, task: str) -> Offsets:
-    """Turn the numbers of an offset file into applied offsets: global stores note the next one."""
+    """Turn the numbers of an offset file into applied offsets: global stores note the next one.
+
+    A 0 of theirs means the same as none: everything is read.
+    """
     if task != GLOBAL:
         return offsets
     return {
-        changelog: None if at is None or at == 0 else at - 1 for changelog, at in offsets.items()
+        changelog: None if at is None else at - 1 for changelog, at in offsets.items() if at != 0
     }
 
 
