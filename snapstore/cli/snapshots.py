@@ -44,6 +44,7 @@ def snapshot_document(snapshot: Snapshot, *, pinned: bool) -> dict[str, Any]:
         "killed": description.killed,
         "guarantee": description.guarantee,
         "guarantee_found_by": description.guarantee_found_by,
+        "complete": description.complete,
         "instance": description.instance,
         "run": description.run,
         "writer": description.writer,

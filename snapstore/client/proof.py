@@ -74,11 +74,11 @@ class ProofVerbs(UpkeepVerbs):
                 replay_records_per_second=replay_records_per_second,
             ),
             safe_trim=safe_trim,
-            guarantee=self.config.state.guarantee,
             parallel=self.config.transfer.parallel,
         )
         with configured_changelog(self.config, self.registry) as changelog:
-            report = status(stores, self.repository, changelog, self.clock, options)
+            layouts = partial(configured_layout, self.config, self.registry)
+            report = status(stores, self.repository, changelog, layouts, self.clock, options)
         return msgspec.structs.replace(report, notes=tuple(notes))
 
     def drill(

@@ -2,6 +2,7 @@
 
 import builtins
 from collections.abc import Iterable, Mapping, Sequence
+from functools import partial
 from pathlib import Path
 from typing import Literal, overload
 
@@ -18,12 +19,11 @@ from snapstore.errors import ConfigError, IntegrityError, SnapshotNotFoundError
 from snapstore.model.report import Noted, nobody
 from snapstore.model.resume import Overrides
 from snapstore.model.snapshot import Position
-from snapstore.operations.guarantee import configured_guarantee
 from snapstore.operations.lineage import Lineage, Remember
+from snapstore.operations.proof import Proof
 from snapstore.operations.replay import ReplayPorts
 from snapstore.operations.replay_plan import ReplayGoal, require_one
 from snapstore.operations.restore import RestoreOptions, RestorePorts, plan_restore, restore
-from snapstore.operations.restore_check import checking
 from snapstore.operations.restore_choice import Request
 from snapstore.operations.restore_plan import RestorePlan
 from snapstore.operations.restore_replay import StagedReplay
@@ -124,6 +124,7 @@ class RestoreVerbs(ProofVerbs):
             allow_unchecked_changelog=allow_unchecked_changelog,
             permissions=permissions(self.config.restore),
             application_replays=replay is None or not replay.is_end,
+            delete_noted=replay is None or replay.is_end,
             skip_unrestorable=skip_unrestorable,
             set_aside=dict(set_aside or {}),
             parallel=self.config.transfer.parallel,
@@ -146,19 +147,21 @@ class RestoreVerbs(ProofVerbs):
                         listener=listener,
                     ),
                 )
+            proof = None
+            if changelog is not None:
+                proof = Proof(
+                    changelog,
+                    self.repository.catalog,
+                    partial(configured_layout, self.config, self.registry),
+                    self.clock,
+                    overrides=overrides,
+                    goal=replay,
+                )
             ports = RestorePorts(
                 repository=self.repository,
                 layout=layout,
                 backends=backends,
-                check=checking(
-                    changelog,
-                    self.clock,
-                    overrides,
-                    replay,
-                    guarantee=configured_guarantee(layout),
-                )
-                if changelog
-                else None,
+                check=None if proof is None else proof.check,
                 clock=self.clock,
                 listener=listener,
                 replay=staged_replay,

@@ -5,7 +5,7 @@ the log does not tell; but nothing beyond a resume offset was appended before a 
 log was seen to end there. That time is called T0.
 """
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from datetime import datetime, timedelta
 
 from snapstore.model.changelog import PartitionState, is_compacted
@@ -42,29 +42,60 @@ def least_delete_retention_ms(since: datetime | None, observations: Iterable[Obs
     )
 
 
-def ever_compacted(fence: Fence | None, state: PartitionState) -> bool:
-    """Whether compaction may have run since the snapshot; a policy not recorded counts as yes."""
+def ever_compacted(
+    fence: Fence | None, state: PartitionState, between: Sequence[Fence] = ()
+) -> bool:
+    """Whether compaction may have run since the snapshot; a policy not recorded counts as yes.
+
+    ``between`` are fences that were taken of the same topic since then.
+    """
     if fence is None or not fence.cleanup_policy:
         return True
-    return state.compacted or is_compacted(fence.cleanup_policy)
+    policies = [state.cleanup_policy, *(each.cleanup_policy for each in (fence, *between))]
+    return any(map(is_compacted, policies))
 
 
 def replay_deadline(
-    position: ChangelogPosition, fence: Fence | None, state: PartitionState, margin: timedelta
+    position: ChangelogPosition,
+    fence: Fence | None,
+    state: PartitionState,
+    margin: timedelta,
+    *,
+    between: Sequence[Fence] = (),
+    deletions_applied: bool = True,
 ) -> datetime | None:
-    """Return when the first deletion after the snapshot may go; None where T0 is not known.
+    """Return when the first deletion after the snapshot may go; None where that is not known.
 
-    It is not, either, where the clock of this host is before the time of the snapshot by more than
-    the margin: then it does not tell how much time has passed.
+    It is reckoned from T0, or from when the tail was noted if that gives more time:
+    ``deletions_applied`` says that what was noted is deleted before the replay. The smallest
+    ``delete.retention.ms`` counts that was seen since, also by the fences ``between``.
+
+    None, too, where the clock of this host is before the time of the snapshot by more than the
+    margin: then it does not tell how much time has passed.
     """
     if state.high_watermark <= position.resume_offset:
         return retained_until(state.observed_at, state.delete_retention_ms, margin)
-    if fence is None or fence.behind_since is None or fence.delete_retention_ms is None:
+    if fence is None:
         return None
     if fence.observed_at is not None and state.observed_at + margin < fence.observed_at:
         return None
-    t0 = min(fence.behind_since, state.observed_at)
-    return retained_until(t0, min(fence.delete_retention_ms, state.delete_retention_ms), margin)
+    later: list[Observation] = [*between, state]
+    limits = []
+    if fence.behind_since is not None and fence.delete_retention_ms is not None:
+        limits.append(_deadline(fence.behind_since, fence.delete_retention_ms, later, margin))
+    tail = fence.tail
+    if tail is not None and (deletions_applied or not tail.deletions):
+        limits.append(_deadline(tail.observed_at, tail.delete_retention_ms, later, margin))
+    return max(limits, default=None)
+
+
+def _deadline(
+    since: datetime, retention_ms: int, later: Sequence[Observation], margin: timedelta
+) -> datetime:
+    now = later[-1].observed_at
+    t0 = since if now is None else min(since, now)
+    seen = [each.delete_retention_ms for each in later if each.delete_retention_ms is not None]
+    return retained_until(t0, min(retention_ms, *seen), margin)
 
 
 def retained_until(t0: datetime, delete_retention_ms: int, margin: timedelta) -> datetime:

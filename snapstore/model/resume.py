@@ -16,7 +16,7 @@ from snapstore.errors import (
 from snapstore.model.changelog import PartitionState, TailReport
 from snapstore.model.horizon import ever_compacted, replay_deadline, retained_until
 from snapstore.model.identity import ChangelogPartition
-from snapstore.model.snapshot import Fence, RecordMark
+from snapstore.model.snapshot import Deletion, Fence, RecordMark
 from snapstore.model.store import ChangelogPosition
 from snapstore.model.units import count
 
@@ -37,11 +37,15 @@ class Overrides(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Evidence(msgspec.Struct, frozen=True, kw_only=True):
-    """What the log shows now, at the offsets where the fence took its marks."""
+    """What the log shows now, at the offsets where the fence took its marks.
+
+    ``between`` are fences that later snapshots took of the same topic.
+    """
 
     state: PartitionState
     applied: RecordMark | None = None
     last: RecordMark | None = None
+    between: tuple[Fence, ...] = ()
 
 
 class ResumePlan(msgspec.Struct, frozen=True, kw_only=True):
@@ -50,6 +54,8 @@ class ResumePlan(msgspec.Struct, frozen=True, kw_only=True):
     ``leader_epoch`` is that of the record before ``start``, where known. The replay must end before
     ``deadline``, or have met no gap; with ``gap_free_required`` time proves nothing any more, and a
     tail without a gap is the only safe one. Neither: compaction cannot have taken a deletion away.
+    ``deletions`` are to be applied to the files before the replay, with those that the snapshot
+    notes. ``read_again`` of the offsets were applied already, as far as anybody can tell.
     ``notes`` are sentences for the operator.
     """
 
@@ -61,12 +67,19 @@ class ResumePlan(msgspec.Struct, frozen=True, kw_only=True):
     leader_epoch: int | None = None
     deadline: datetime | None = None
     gap_free_required: bool = False
+    deletions: tuple[Deletion, ...] = ()
+    read_again: int = 0
     notes: tuple[str, ...] = ()
 
     @property
     def offsets(self) -> int:
         """How many offsets lie in the range: no fewer than records."""
         return self.stop - self.start
+
+    @property
+    def behind(self) -> int:
+        """How many offsets follow the applied offset: no fewer than records."""
+        return max(0, self.offsets - self.read_again)
 
 
 def plan_resume(
@@ -76,8 +89,11 @@ def plan_resume(
     *,
     overrides: Overrides,
     clock_margin: timedelta = CLOCK_MARGIN,
+    deletions_applied: bool = True,
 ) -> ResumePlan:
     """Return the range of records to replay, or raise the reason it would be wrong.
+
+    ``deletions_applied``: see ``replay_deadline``.
 
     Checked in the order of how final they are: another topic, lost records, other records. Lost
     deletions are for ``confirm_tail`` and ``require_deadline`` to refuse, since a tail without a
@@ -85,10 +101,7 @@ def plan_resume(
     """
     state = evidence.state
     _check_identity(position, fence, state, overrides)
-    notes: tuple[str, ...] = ()
     start = _start(position, state)
-    if start != position.resume_offset:
-        notes = ("offset 0 is also noted where nothing was applied (KAFKA-8755): 0 is read again",)
     _check_bounds(position, fence, state)
     if fence is not None:
         _check_marks(position, fence, evidence)
@@ -99,11 +112,18 @@ def plan_resume(
         start=start,
         stop=state.log_end,
         leader_epoch=_epoch_before(start, fence),
-        notes=notes,
+        read_again=position.resume_offset - start,
     )
-    if overrides.allow_missed_tombstones or not ever_compacted(fence, state):
+    if overrides.allow_missed_tombstones or not ever_compacted(fence, state, evidence.between):
         return plan
-    deadline = replay_deadline(position, fence, state, clock_margin)
+    deadline = replay_deadline(
+        position,
+        fence,
+        state,
+        clock_margin,
+        between=evidence.between,
+        deletions_applied=deletions_applied,
+    )
     return msgspec.structs.replace(
         plan,
         deadline=deadline,
@@ -206,9 +226,16 @@ def _check_identity(
         )
 
 
+def first_to_read(position: ChangelogPosition) -> int:
+    """Return the resume offset; 0 where the applied offset is 0.
+
+    0 is also noted where nothing was applied (KAFKA-8755), so that record is read again.
+    """
+    return 0 if position.applied_offset == 0 else position.resume_offset
+
+
 def _start(position: ChangelogPosition, state: PartitionState) -> int:
-    """The resume offset; 0 again where the applied offset is 0, which may mean nothing at all."""
-    start = 0 if position.applied_offset == 0 else position.resume_offset
+    start = first_to_read(position)
     if start < state.log_start:
         last_missing = state.log_start - 1
         raise ChangelogTruncatedError(

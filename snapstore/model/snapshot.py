@@ -4,7 +4,7 @@ from typing import Literal
 
 import msgspec
 
-from snapstore.model.identity import StoreId
+from snapstore.model.identity import ChangelogPartition, StoreId
 from snapstore.model.moment import Moment
 from snapstore.model.store import ChangelogPosition
 
@@ -41,6 +41,35 @@ class RecordMark(msgspec.Struct, frozen=True, kw_only=True):
     sha256: str | None = None
 
 
+class Deletion(msgspec.Struct, frozen=True, array_like=True):
+    """A key whose last record was a tombstone, and the offset of that tombstone."""
+
+    key: bytes
+    offset: int
+
+
+class NotedDeletions(msgspec.Struct, frozen=True, kw_only=True):
+    """Deletions after a snapshot in one changelog partition, at most one for each key."""
+
+    changelog: ChangelogPartition
+    deletions: tuple[Deletion, ...]
+
+
+class NotedTail(msgspec.Struct, frozen=True, kw_only=True):
+    """What was known, at ``observed_at``, of the records from the resume offset to before ``stop``.
+
+    The high watermark was ``stop`` or less at that time. All keys whose last record in between was
+    a tombstone are known: so many as ``deletions``, listed in the manifest. Once they are deleted
+    in the restored files, compaction may take those tombstones away; later ones stay for
+    ``delete_retention_ms`` from ``observed_at`` on.
+    """
+
+    stop: int
+    observed_at: Moment
+    delete_retention_ms: int
+    deletions: int
+
+
 class Fence(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     """What must still be true of one changelog partition for the snapshot to be replayed on.
 
@@ -48,7 +77,8 @@ class Fence(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     capture, after ``observed_at``. ``end_offset`` is the last stable offset; what open transactions
     held lay between it and ``high_watermark``. ``behind_since`` is T0: a wall time at which the
     high watermark was known to be at or below the resume offset. None means not known, and never
-    counts as safe.
+    counts as safe. ``tail`` may be later than T0, and counts only for those who delete in the
+    restored files what it tells of: a reader that does not know of it goes by T0.
     """
 
     cluster_id: str
@@ -63,6 +93,7 @@ class Fence(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     behind_since: Moment | None = None
     delete_retention_ms: int | None = None
     cleanup_policy: str = ""
+    tail: NotedTail | None = None
 
 
 class Position(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
@@ -79,7 +110,9 @@ class Description(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True)
     to the task directory, that hold one RocksDB each. ``source`` is ``running``, too, for files
     that were not closed and that no application held any more: ``killed`` tells those. ``status``
     is how the databases mark themselves, None where they have no mark; ``guarantee`` is the
-    application's `processing.guarantee` as far as it mattered and was found.
+    application's `processing.guarantee` as far as it mattered and was found. ``complete`` is False
+    for a store that was made from a changelog whose first records were gone: it lacks what only
+    they held.
     """
 
     store: StoreId
@@ -100,6 +133,7 @@ class Description(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True)
     killed: bool = False
     guarantee: ProcessingGuarantee | None = None
     guarantee_found_by: FoundBy | None = None
+    complete: bool = True
 
     @property
     def applied_offset(self) -> int | None:
@@ -109,12 +143,20 @@ class Description(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True)
         return self.positions[0].position.applied_offset
 
 
-class Manifest(msgspec.Struct, frozen=True, kw_only=True):
-    """All files of one capture. The hash of its encoding is the snapshot's id."""
+class Manifest(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
+    """All files of one capture. The hash of its encoding is the snapshot's id.
+
+    ``deletions`` are those that the fences tell of (see ``NotedTail``).
+    """
 
     format: int
     description: Description
     files: tuple[FileEntry, ...]
+    deletions: tuple[NotedDeletions, ...] = ()
+
+    def deletions_in(self, changelog: ChangelogPartition) -> tuple[Deletion, ...]:
+        """Return those of one changelog partition."""
+        return next((one.deletions for one in self.deletions if one.changelog == changelog), ())
 
 
 class Snapshot(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):

@@ -1,6 +1,7 @@
 """Choose for each store where its snapshot comes from: the disk as it is, or the changelog."""
 
 from collections.abc import Callable
+from functools import partial
 from typing import Literal
 
 import msgspec
@@ -8,8 +9,10 @@ import msgspec
 from snapstore.errors import (
     CaptureError,
     ExactlyOnceHotError,
+    IntegrityError,
     NotFoundError,
     NotReplayableError,
+    RefusedError,
     SnapstoreError,
     UnknownOffsetError,
 )
@@ -19,8 +22,9 @@ from snapstore.operations.changelog_snapshot import ChangelogMaker, Made
 from snapstore.operations.guarantee import require_committed_now, status_of
 from snapstore.operations.hold import held_offsets, held_store
 from snapstore.operations.replay_layout import replay_layout
+from snapstore.operations.snapshot_preparation import Prepared
 from snapstore.operations.snapshot_report import StoreOutcome
-from snapstore.operations.snapshot_store import Prepared, StoreSnapshotter
+from snapstore.operations.snapshot_store import StoreSnapshotter
 from snapstore.operations.stopping import Stop
 from snapstore.ports import Changelog, Clock, Layout, StoreBackend
 
@@ -35,10 +39,14 @@ class CaptureOptions(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class _Choice(msgspec.Struct, frozen=True, kw_only=True):
-    """``usable``: the disk could be taken all the same; ``refusal`` says why it could not."""
+    """``usable``: the disk could be taken all the same; ``refusal`` says why it could not.
+
+    ``automatic``: nobody asked for it.
+    """
 
     mode: CaptureMode
     reason: str
+    automatic: bool = False
     usable: bool = False
     refusal: SnapstoreError | None = None
 
@@ -74,7 +82,8 @@ class Chooser:
             choice = self._choose(location, backend)
             if choice.mode == "disk":
                 remarks = (f"taken from the disk: {choice.reason}",) if choice.reason else ()
-                return Prepared(location=location, remarks=remarks)
+                otherwise = partial(self._otherwise, location) if choice.automatic else None
+                return Prepared(location=location, remarks=remarks, otherwise=otherwise)
             try:
                 made = self._maker.make(location, hot=choice.mode == "roll-forward", stop=stop)
             except NotReplayableError as error:
@@ -86,14 +95,19 @@ class Chooser:
                     choice.refusal.hint = error.hint
                     raise choice.refusal from error
                 raise
-            return Prepared(
-                location=made.location,
-                source="changelog",
-                before=made.before,
-                remarks=(_told(choice, made),),
-            )
+            return _made(made, choice.reason)
 
         return prepare
+
+    def _otherwise(self, location: StoreLocation, why: SnapstoreError, stop: Stop) -> Prepared:
+        """Prepare another way where the files as they are could not be restored."""
+        try:
+            # A tail with gaps proves nothing to a roll-forward either.
+            made = self._maker.make(location, hot=not why.facts.get("gap"), stop=stop)
+        except (RefusedError, CaptureError, IntegrityError, NotFoundError) as error:
+            remark = f"taken from the disk, since it cannot be made anew: {error.message}"
+            return Prepared(location=location, remarks=(remark,))
+        return _made(made, why.message)
 
     def _choose(self, location: StoreLocation, backend: StoreBackend) -> _Choice:
         mode = self._options.mode
@@ -121,12 +135,14 @@ class Chooser:
             # Whatever it is, taking it from the disk will say so, after some more tries.
             return _Choice(mode="disk", reason="")
         if not positions or not running:
-            return _Choice(mode="disk", reason="" if positions else "it has no changelog")
+            reason = "" if positions else "it has no changelog"
+            return _Choice(mode="disk", reason=reason, automatic=bool(positions))
         return self._by_lag(sum(map(self._lag, positions)))
 
     def _by_lag(self, lag: int) -> _Choice:
         if lag <= self._options.max_lag_records:
-            return _Choice(mode="disk", reason=f"it is {count(lag, 'record')} behind its changelog")
+            reason = f"it is {count(lag, 'record')} behind its changelog"
+            return _Choice(mode="disk", reason=reason, automatic=True)
         return _Choice(
             mode="roll-forward",
             reason=f"the disk is {count(lag, 'record')} behind its changelog",
@@ -138,9 +154,10 @@ class Chooser:
         return max(0, state.log_end - position.resume_offset)
 
 
-def _told(choice: _Choice, made: Made) -> str:
+def _made(made: Made, reason: str) -> Prepared:
     skipped = f"; {'; '.join(made.skipped)}" if made.skipped else ""
-    return (
-        f"made from the changelog ({choice.reason}): {count(made.records, 'record')} after"
+    told = (
+        f"made from the changelog ({reason}): {count(made.records, 'record')} after"
         f" {made.origin}{skipped}"
     )
+    return Prepared(location=made.location, source="changelog", before=made.before, remarks=(told,))

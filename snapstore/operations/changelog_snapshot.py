@@ -42,6 +42,7 @@ from snapstore.operations.replay import (
 )
 from snapstore.operations.replay_layout import refuse_repetition, require_replay_layout
 from snapstore.operations.replay_plan import PlannedReplay, ReplayGoal
+from snapstore.operations.restore_deletions import delete_staged
 from snapstore.operations.restore_plan import Wanted, plan_task
 from snapstore.operations.restore_replay import from_own_offsets, own_offset
 from snapstore.operations.restore_target import look_at_task, staging_folder, work_folder
@@ -50,6 +51,7 @@ from snapstore.operations.snapshot_fence import presumed_changelogs
 from snapstore.operations.stage import Parts, stage
 from snapstore.operations.stage_files import FileWriter, Permissions, os_errors
 from snapstore.operations.stopping import Stop
+from snapstore.operations.tail import settled
 from snapstore.operations.work_folder import WorkFolder
 from snapstore.ports import StoreView
 from snapstore.repository import Repository, keys
@@ -130,6 +132,8 @@ class _Making:
         rules.require_replayable(location.store, location.store_type)
         changelog = self._changelog()
         before = self._ports.changelog.inspect(changelog, now=self._ports.clock())
+        # So that the end that is reached is no lower than what was seen before: it dates itself.
+        settled(self._ports.changelog, before, self._ports.clock)
         skipped: list[str] = []
         last: SnapstoreError | None = None
         for begin in self._beginnings(changelog, before, hot=hot):
@@ -203,6 +207,7 @@ class _Making:
         self._folder.clear()
         plan = plan_task(look_at_task(task_dir, manifest.files, ()), [wanted], replace=True)
         stage(plan, self._parts(), self._files(), self._ports.reached)
+        delete_staged(plan, self._ports.layout, self._ports.backends, self._ports.listener)
         with os_errors(task_dir):
             staging_folder(task_dir).rename(task_dir)
             shutil.rmtree(work_folder(task_dir))

@@ -25,10 +25,9 @@ from snapstore.errors import (
 )
 from snapstore.model.identity import StoreId
 from snapstore.model.report import StoreFinished
-from snapstore.model.resume import Overrides
 from snapstore.operations.drill_report import DrilledStore, DrillReport, Outcome
 from snapstore.operations.drill_store import DrillOptions, DrillPorts, StoreDrill
-from snapstore.operations.restore_check import checking
+from snapstore.operations.proof import Proof
 from snapstore.operations.restore_choice import Chooser, Request
 from snapstore.operations.restore_plan import Wanted
 from snapstore.ports import Layout
@@ -70,13 +69,13 @@ class _Run:
     def __init__(self, ports: DrillPorts, options: DrillOptions) -> None:
         self._ports = ports
         self._options = options
-        self._check = checking(ports.changelog, ports.clock, Overrides())
         self._layouts: dict[str, Layout] = {}
         self._chooser = Chooser(
             ports.repository,
-            check=self._check,
+            check=Proof(
+                ports.changelog, ports.repository.catalog, ports.layouts, ports.clock
+            ).check,
             allow_unchecked_changelog=False,
-            application_replays=False,
         )
 
     def drill(self, request: Request) -> DrilledStore:

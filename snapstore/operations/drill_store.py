@@ -17,6 +17,7 @@ from snapstore.operations.drill_compare import Scope, compare
 from snapstore.operations.drill_judge import RestoredCopy, judged, location_of
 from snapstore.operations.drill_report import DrilledStore
 from snapstore.operations.guarantee import configured_guarantee
+from snapstore.operations.proof import Proof
 from snapstore.operations.rebuild import Rebuilt, logged_keys, rebuild
 from snapstore.operations.replay import (
     ReplayPorts,
@@ -26,7 +27,6 @@ from snapstore.operations.replay import (
 )
 from snapstore.operations.replay_plan import ReplayGoal
 from snapstore.operations.restore import RestoreOptions, RestorePorts, restore
-from snapstore.operations.restore_check import checking
 from snapstore.operations.restore_choice import Request
 from snapstore.operations.restore_plan import Wanted
 from snapstore.operations.restore_replay import from_own_offsets
@@ -138,12 +138,9 @@ class StoreDrill:
                 repository=ports.repository,
                 layout=cast("Layout", ScratchLayout(self._layout)),
                 backends=ports.backends,
-                check=checking(
-                    ports.changelog,
-                    ports.clock,
-                    Overrides(),
-                    guarantee=configured_guarantee(self._layout),
-                ),
+                check=Proof(
+                    ports.changelog, ports.repository.catalog, ports.layouts, ports.clock
+                ).check,
                 clock=ports.clock,
                 listener=self._heard,
             ),

@@ -29,6 +29,18 @@ def take_fence(
     or LogDivergedError when the files cannot be of this log.
     """
     state = changelog.inspect(position.changelog, now=now)
+    return fence_at(changelog, position, state, before=before, earlier=earlier)
+
+
+def fence_at(
+    changelog: Changelog,
+    position: ChangelogPosition,
+    state: PartitionState,
+    *,
+    before: PartitionState | None = None,
+    earlier: Sequence[Fence] = (),
+) -> Fence:
+    """As ``take_fence``, for a partition that was looked at just now."""
     if before is not None:
         _check_same_log(before, state)
     if position.resume_offset > state.high_watermark:
@@ -69,6 +81,7 @@ def check_fence(
     now: datetime,
     overrides: Overrides,
     clock_margin: timedelta = CLOCK_MARGIN,
+    deletions_applied: bool = True,
 ) -> ResumePlan:
     """Compare the log with the fence and return the records to replay.
 
@@ -77,7 +90,13 @@ def check_fence(
     """
     state = changelog.inspect(position.changelog, now=now)
     return check_seen(
-        changelog, state, position, fence, overrides=overrides, clock_margin=clock_margin
+        changelog,
+        state,
+        position,
+        fence,
+        overrides=overrides,
+        clock_margin=clock_margin,
+        deletions_applied=deletions_applied,
     )
 
 
@@ -89,15 +108,28 @@ def check_seen(
     *,
     overrides: Overrides,
     clock_margin: timedelta = CLOCK_MARGIN,
+    deletions_applied: bool = True,
+    between: Sequence[Fence] = (),
 ) -> ResumePlan:
-    """As ``check_fence``, for a partition that was looked at already."""
+    """As ``check_fence``, for a partition that was looked at already.
+
+    ``between`` are fences of the same changelog partition that were taken later.
+    """
     last_offset = fence.last.offset if fence is not None and fence.last is not None else None
     evidence = Evidence(
         state=state,
         applied=_mark(changelog, state, position.applied_offset),
         last=_mark(changelog, state, last_offset),
+        between=tuple(_of_topic(state, between)),
     )
-    plan = plan_resume(position, fence, evidence, overrides=overrides, clock_margin=clock_margin)
+    plan = plan_resume(
+        position,
+        fence,
+        evidence,
+        overrides=overrides,
+        clock_margin=clock_margin,
+        deletions_applied=deletions_applied,
+    )
     if fence is not None and fence.end_leader_epoch is not None:
         offset = max(fence.end_offset, state.log_start)
         changelog.check_history(

@@ -92,6 +92,7 @@ def plan_replays(
             each.fence,
             now=ports.clock(),
             overrides=ports.overrides,
+            deletions_applied=goal.is_end,
         )
         stop = stop_at(ports.changelog, plan, goal)
         planned.append(PlannedReplay(position=each.position, plan=plan, stop=stop))

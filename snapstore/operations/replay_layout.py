@@ -5,7 +5,7 @@ from typing import cast
 from snapstore.errors import NotReplayableError, RefusedError
 from snapstore.model.changelog import PartitionState
 from snapstore.model.store import StoreLocation
-from snapstore.ports import ContentLayout, Layout, ReplayLayout, StoreView
+from snapstore.ports import ContentLayout, DeletingLayout, Layout, ReplayLayout, StoreView
 
 
 def replay_layout(layout: Layout) -> ReplayLayout | None:
@@ -24,6 +24,11 @@ def require_replay_layout(layout: Layout) -> ReplayLayout:
             layout=layout.name,
         )
     return found
+
+
+def deleting_layout(layout: Layout) -> DeletingLayout | None:
+    """Return the layout as one that can delete keys of the changelog; None where it cannot."""
+    return cast("DeletingLayout", layout) if hasattr(layout, "delete_keys") else None
 
 
 def refuse_repetition(

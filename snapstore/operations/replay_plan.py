@@ -99,5 +99,5 @@ def narrowed(planned: PlannedReplay, position: ChangelogPosition) -> PlannedRepl
             hint="restore an older snapshot, or check that the store is of this topic",
             changelog=str(position.changelog),
         )
-    plan = msgspec.structs.replace(planned.plan, start=start, leader_epoch=None)
+    plan = msgspec.structs.replace(planned.plan, start=start, leader_epoch=None, read_again=0)
     return PlannedReplay(position=position, plan=plan, stop=planned.stop)

@@ -23,6 +23,7 @@ from snapstore.operations.quarantine import keep_in_quarantine
 from snapstore.operations.rate_limit import RateLimit
 from snapstore.operations.replay import ReplayedPartition
 from snapstore.operations.restore_choice import Request
+from snapstore.operations.restore_deletions import delete_staged, without_unapplied
 from snapstore.operations.restore_lock import work_lock
 from snapstore.operations.restore_plan import RestorePlan, StorePlan, TaskPlan
 from snapstore.operations.restore_replay import ReplayedStore
@@ -197,9 +198,14 @@ class _Run:
         """Stage and swap in one task; go back to older snapshots as long as newer are damaged."""
         writer = self._writer(task.task_dir)
         plan = self._staged(task, plan, writer)
+        changed = self._options.delete_noted and delete_staged(
+            plan, self._ports.layout, self._ports.backends, self._ports.listener
+        )
+        self._ports.reached("deletions applied")
         replayed: tuple[ReplayedStore, ...] = ()
         if self._ports.replay is not None:
             replayed = self._ports.replay.run(plan, writer)
+        if changed or self._ports.replay is not None:
             settle(staging_folder(task.task_dir), writer)
         self._require_time(plan)
         self._set_aside(task, writer)
@@ -214,7 +220,11 @@ class _Run:
             self._ports.replay.forget(plan)
         if self._ports.remember is not None:
             descriptions = [each.wanted.snapshot.description for each in plan.stores]
-            positions = {each.store.store: each.positions for each in descriptions}
+            applied = self._options.delete_noted
+            positions = {
+                each.store.store: without_unapplied(each.positions, applied=applied)
+                for each in descriptions
+            }
             self._ports.remember(task.task_dir, positions)
         return _Done(plan=plan, kept=kept, replayed=replayed)
 

@@ -15,7 +15,7 @@ from snapstore.errors import (
 )
 from snapstore.model.identity import StoreId
 from snapstore.model.listing import ListedSnapshot
-from snapstore.model.resume import ResumePlan, require_deadline
+from snapstore.model.resume import ResumePlan
 from snapstore.model.snapshot import Snapshot
 from snapstore.operations.restore_plan import Skipped, Wanted
 from snapstore.repository import Repository
@@ -51,12 +51,10 @@ class Chooser:
         *,
         check: Check | None,
         allow_unchecked_changelog: bool,
-        application_replays: bool,
     ) -> None:
         self._repository = repository
         self._check = check
         self._allow_unchecked_changelog = allow_unchecked_changelog
-        self._application_replays = application_replays
 
     def choose(self, request: Request, failed: Collection[Skipped] = ()) -> Wanted:
         """Return the newest usable candidate.
@@ -100,9 +98,6 @@ class Chooser:
                 snapshot=snapshot.id,
             )
         resume = () if self._check is None else self._check(snapshot)
-        if self._application_replays:
-            for plan in resume:
-                require_deadline(plan)
         return Wanted(snapshot=snapshot, manifest=manifest, skipped=skipped, resume=resume)
 
     def _none_usable(

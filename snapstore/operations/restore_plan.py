@@ -41,7 +41,7 @@ class Wanted(msgspec.Struct, frozen=True, kw_only=True):
         """No fewer than there are; None where the changelog was not looked at."""
         if len(self.resume) != len(self.snapshot.description.positions):
             return None
-        return sum(plan.offsets for plan in self.resume)
+        return sum(plan.behind for plan in self.resume)
 
     @property
     def replay_before(self) -> datetime | None:

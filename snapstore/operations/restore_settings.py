@@ -18,15 +18,17 @@ class RestoreOptions(msgspec.Struct, frozen=True, kw_only=True):
 
     ``application_replays``: the application itself reads the records after the snapshot, so only
     time can prove that no deletion is lost. ``skip_unrestorable``: a store of which no snapshot can
-    be used is left out. ``set_aside`` gives reasons by names of stores: what is there of those goes
-    to quarantine rather than away. ``permissions.owner`` None: as root, the owner of the target
-    directory.
+    be used is left out. ``delete_noted``: what the changelog deletes after a snapshot is deleted in
+    its files; not for a replay that ends before. ``set_aside`` gives reasons by names of stores:
+    what is there of those goes to quarantine rather than away. ``permissions.owner`` None: as root,
+    the owner of the target directory.
     """
 
     replace: bool = False
     keep_replaced: bool = False
     allow_unchecked_changelog: bool = False
     application_replays: bool = True
+    delete_noted: bool = True
     skip_unrestorable: bool = False
     set_aside: Mapping[str, str] = {}
     permissions: Permissions = Permissions()

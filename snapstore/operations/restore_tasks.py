@@ -65,7 +65,6 @@ class Planner:
             ports.repository,
             check=ports.check,
             allow_unchecked_changelog=options.allow_unchecked_changelog,
-            application_replays=options.application_replays,
         )
         self._known: dict[str, Mapping[str, set[str]]] = {}
         self.unrestorable: dict[StoreId, SnapstoreError] = {}

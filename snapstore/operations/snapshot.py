@@ -86,7 +86,7 @@ def take_snapshots(
             Uploader(transfers, blobs, cache=cache, limit=limit, clock=clock),
             layout,
             facts,
-            fencer=None if changelog is None else Fencer(changelog, repository.catalog, clock),
+            fencer=None if changelog is None else Fencer(changelog, repository, layout, clock),
             skip_unchanged=options.skip_unchanged,
             attempts=options.attempts,
             clock=clock,

@@ -1,16 +1,31 @@
 """Fence the snapshots of one run: what the log showed before and after each capture."""
 
 from collections.abc import Iterable, Mapping, Sequence
+from datetime import timedelta
+from functools import partial
 
-from snapstore.errors import ChangelogGoneError, IntegrityError, RefusedError, SnapshotNotFoundError
+import msgspec
+
+from snapstore.errors import (
+    ChangelogGoneError,
+    ChangelogTruncatedError,
+    IntegrityError,
+    KafkaError,
+    RefusedError,
+    SnapshotNotFoundError,
+    SnapstoreError,
+    TombstoneHorizonError,
+)
 from snapstore.model.changelog import PartitionState
 from snapstore.model.identity import ChangelogPartition, StoreId
-from snapstore.model.snapshot import Fence, Position
-from snapstore.model.store import ChangelogPosition
-from snapstore.operations.fence import take_fence
-from snapstore.operations.replay_layout import replay_layout
-from snapstore.ports import Changelog, Clock, Layout
-from snapstore.repository import Catalog
+from snapstore.model.resume import Evidence, Overrides, plan_resume, require_deadline
+from snapstore.model.snapshot import Fence, NotedDeletions, Position
+from snapstore.model.store import ChangelogPosition, StoreLocation
+from snapstore.operations.fence import fence_at
+from snapstore.operations.replay_layout import deleting_layout, replay_layout
+from snapstore.operations.tail import Inherited, TailNote, note_tail
+from snapstore.ports import Changelog, Clock, Layout, StoreView
+from snapstore.repository import Catalog, Repository
 
 _FARTHEST_BACK = 20
 
@@ -20,12 +35,28 @@ UNFENCED = (
 )
 
 
+class Fenced(msgspec.Struct, frozen=True, kw_only=True):
+    """Positions with their fences, and the deletions that these tell of.
+
+    ``refusal`` says why the snapshot could not be restored just now, None if it could; ``final``
+    that no other way to take one would do better.
+    """
+
+    positions: tuple[Position, ...]
+    deletions: tuple[NotedDeletions, ...] = ()
+    refusal: SnapstoreError | None = None
+    final: bool = False
+
+
 class Fencer:
     """Takes fences; safe for several threads. Raises what Changelog and ``take_fence`` raise."""
 
-    def __init__(self, changelog: Changelog, catalog: Catalog, clock: Clock) -> None:
+    def __init__(
+        self, changelog: Changelog, repository: Repository, layout: Layout, clock: Clock
+    ) -> None:
         self._changelog = changelog
-        self._catalog = catalog
+        self._repository = repository
+        self._layout = layout
         self._clock = clock
 
     def before(
@@ -45,22 +76,138 @@ class Fencer:
 
     def take(
         self,
-        store: StoreId,
+        location: StoreLocation,
+        view: StoreView,
         positions: Sequence[ChangelogPosition],
         before: Mapping[ChangelogPartition, PartitionState],
-    ) -> tuple[Position, ...]:
-        """Fence every position, once the files are held still."""
-        return tuple(self._fenced(store, each, before.get(each.changelog)) for each in positions)
+    ) -> Fenced:
+        """Fence every position, once the files are held still; ``view`` sees them."""
+        found = [
+            self._fenced(location, view, each, before.get(each.changelog)) for each in positions
+        ]
+        return Fenced(
+            positions=tuple(each for one in found for each in one.positions),
+            deletions=tuple(each for one in found for each in one.deletions),
+            refusal=next((one.refusal for one in found if one.refusal is not None), None),
+            final=any(one.final for one in found),
+        )
+
+    @staticmethod
+    def lasts(before: Sequence[Position], now: Sequence[Position]) -> bool:
+        """Whether a snapshot at the same positions stays usable about as long as a new one would.
+
+        So it is where nothing follows, or while half of the time is left that a new one had.
+        """
+        return all(map(_lasts, before, now))
 
     def _fenced(
-        self, store: StoreId, position: ChangelogPosition, before: PartitionState | None
-    ) -> Position:
+        self,
+        location: StoreLocation,
+        view: StoreView,
+        position: ChangelogPosition,
+        before: PartitionState | None,
+    ) -> Fenced:
+        changelog, store = self._changelog, location.store
         seen_end = before is not None and before.high_watermark <= position.resume_offset
-        earlier = () if seen_end else earlier_fences(self._catalog, store, position)
-        fence = take_fence(
-            self._changelog, position, now=self._clock(), before=before, earlier=earlier
+        catalog = self._repository.catalog
+        earlier = () if seen_end else earlier_fences(catalog, store, position)
+        state = changelog.inspect(position.changelog, now=self._clock())
+        fence = fence_at(changelog, position, state, before=before, earlier=earlier)
+
+        def can_delete(state: PartitionState) -> bool:
+            deleting = deleting_layout(self._layout)
+            return deleting is not None and deleting.can_delete(
+                store, location.store_type, state, view
+            )
+
+        try:
+            note = note_tail(
+                changelog,
+                position,
+                fence,
+                state,
+                can_delete=can_delete,
+                inherited=partial(inherited, self._repository, store, position, fence),
+                clock=self._clock,
+            )
+        except ChangelogTruncatedError as error:
+            return Fenced(positions=(Position(position=position, fence=fence),), refusal=error)
+        refusal = _refusal(position, note, state)
+        return Fenced(
+            positions=(Position(position=position, fence=note.fence),),
+            deletions=(NotedDeletions(changelog=position.changelog, deletions=note.deletions),)
+            if note.deletions
+            else (),
+            refusal=refusal,
+            final=isinstance(refusal, TombstoneHorizonError) and note.lack is None,
         )
-        return Position(position=position, fence=fence)
+
+
+def _lasts(before: Position, now: Position) -> bool:
+    old, new = before.fence, now.fence
+    if old is None or new is None:
+        return old is new
+    if (old.cluster_id, old.topic_id) != (new.cluster_id, new.topic_id):
+        return False
+    if new.tail is None:
+        return True
+    dates = [old.behind_since, None if old.tail is None else old.tail.observed_at]
+    newest = max((each for each in dates if each is not None), default=None)
+    half = timedelta(milliseconds=min(new.tail.delete_retention_ms, 2**50) / 2)
+    return newest is not None and new.tail.observed_at - newest <= half
+
+
+def _refusal(
+    position: ChangelogPosition, note: TailNote, state: PartitionState
+) -> SnapstoreError | None:
+    """Say why a restore would refuse a snapshot with that fence, by the rule that it goes by."""
+    fence = note.fence
+    evidence = Evidence(state=state, applied=fence.applied, last=fence.last)
+    try:
+        require_deadline(plan_resume(position, fence, evidence, overrides=Overrides()))
+    except TombstoneHorizonError as error:
+        if note.lack is None:
+            return error
+        return TombstoneHorizonError(
+            f"nothing dates the deletions in {position.changelog} after offset "
+            f"{position.applied_offset}, and {note.lack}",
+            hint="take it from the changelog (snapshot --from-changelog), or when the application "
+            "is closed",
+            changelog=str(position.changelog),
+            gap=note.gap,
+        )
+    except (RefusedError, KafkaError) as error:
+        return error
+    return None
+
+
+def inherited(
+    repository: Repository, store: StoreId, position: ChangelogPosition, fence: Fence
+) -> Inherited | None:
+    """Return what the newest snapshot with the same or a lower offset notes of the same log."""
+    for listed in repository.catalog.list_store(store).snapshots[:_FARTHEST_BACK]:
+        try:
+            description = repository.catalog.load(listed).description
+            for each in description.positions:
+                if _covers(each, position, fence) and each.fence and each.fence.tail:
+                    deletions = repository.manifests.load(listed.id).deletions_in(
+                        position.changelog
+                    )
+                    return Inherited(tail=each.fence.tail, deletions=deletions)
+        except (IntegrityError, RefusedError, SnapshotNotFoundError):
+            continue
+    return None
+
+
+def _covers(each: Position, position: ChangelogPosition, fence: Fence) -> bool:
+    return (
+        each.fence is not None
+        and each.fence.tail is not None
+        and each.position.changelog == position.changelog
+        and each.position.applied_offset <= position.applied_offset
+        and bool(fence.topic_id)
+        and (each.fence.cluster_id, each.fence.topic_id) == (fence.cluster_id, fence.topic_id)
+    )
 
 
 def earlier_fences(

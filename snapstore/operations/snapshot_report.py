@@ -21,6 +21,7 @@ class StoreOutcome(msgspec.Struct, frozen=True, kw_only=True):
     for; ``same_as`` is the one before. ``empty``: there is no state yet. ``failed``: ``error``.
     ``source`` is where it was taken from, if it was looked at. ``remarks`` are sentences on what
     the offsets show.
+    ``unrestorable`` says why what was stored, or is unchanged, could not be restored now.
     """
 
     store: StoreId
@@ -37,6 +38,7 @@ class StoreOutcome(msgspec.Struct, frozen=True, kw_only=True):
     reused_bytes: int = 0
     remarks: tuple[str, ...] = ()
     error: SnapstoreError | None = None
+    unrestorable: SnapstoreError | None = None
 
 
 class SnapshotReport(msgspec.Struct, frozen=True, kw_only=True):
@@ -49,6 +51,10 @@ class SnapshotReport(msgspec.Struct, frozen=True, kw_only=True):
     @property
     def failed(self) -> tuple[StoreOutcome, ...]:
         return tuple(outcome for outcome in self.outcomes if outcome.status == "failed")
+
+    @property
+    def unrestorable(self) -> tuple[StoreOutcome, ...]:
+        return tuple(outcome for outcome in self.outcomes if outcome.unrestorable is not None)
 
 
 def describe(outcome: StoreOutcome) -> str:

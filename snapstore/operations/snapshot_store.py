@@ -16,7 +16,6 @@ from snapstore.errors import (
 )
 from snapstore.model.changelog import PartitionState
 from snapstore.model.identity import ChangelogPartition, StoreId
-from snapstore.model.listing import ListedSnapshot
 from snapstore.model.report import Advanced, Noted, StoreFinished, StoreStarted
 from snapstore.model.snapshot import (
     FORMAT,
@@ -25,9 +24,8 @@ from snapstore.model.snapshot import (
     Manifest,
     Position,
     Snapshot,
-    Source,
 )
-from snapstore.model.store import ChangelogPosition, StoreLocation
+from snapstore.model.store import StoreLocation
 from snapstore.operations.deadline import Deadline
 from snapstore.operations.guarantee import guarantee_at_capture, status_of
 from snapstore.operations.hold import (
@@ -37,7 +35,9 @@ from snapstore.operations.hold import (
     held_store,
     retrying,
 )
-from snapstore.operations.snapshot_fence import Fencer, presumed_changelogs
+from snapstore.operations.snapshot_fence import Fenced, Fencer, presumed_changelogs
+from snapstore.operations.snapshot_preparation import Prepared, UnrestorableError
+from snapstore.operations.snapshot_previous import Previous
 from snapstore.operations.snapshot_report import Status, StoreOutcome, describe
 from snapstore.operations.stopping import Stop
 from snapstore.operations.topic_history import require_own_topic
@@ -56,42 +56,6 @@ class RunFacts(msgspec.Struct, frozen=True, kw_only=True):
     instance: str
     writer: str
     tags: dict[str, str] = {}
-
-
-class Previous(msgspec.Struct, frozen=True, kw_only=True):
-    """The newest snapshot of the same store: while it is listed, no sweep takes its blobs."""
-
-    listed: ListedSnapshot
-    manifest: Manifest
-
-    @property
-    def blobs(self) -> dict[str, str]:
-        """Names by hash."""
-        return {file.sha256: file.blob for file in self.manifest.files if file.blob is not None}
-
-    @property
-    def known(self) -> Known:
-        sizes = frozenset(file.size for file in self.manifest.files if file.blob is not None)
-        return Known(blobs=self.blobs, sizes=sizes)
-
-    def says(self, entries: tuple[FileEntry, ...], tags: Mapping[str, str]) -> bool:
-        """Whether it names the same blobs (those that were lost have another name now) and has
-        those tags, so that another snapshot would say nothing more."""
-        names = [file.blob for file in self.manifest.files]
-        had = self.manifest.description.tags
-        return names == [entry.blob for entry in entries] and tags.items() <= had.items()
-
-
-class Prepared(msgspec.Struct, frozen=True, kw_only=True):
-    """A store as it is to be captured. ``source`` None: as it turns out to be.
-
-    ``before`` are partitions as they were before, and ``remarks`` sentences on the preparation.
-    """
-
-    location: StoreLocation
-    source: Source | None = None
-    before: Mapping[ChangelogPartition, PartitionState] = {}
-    remarks: tuple[str, ...] = ()
 
 
 class StoreSnapshotter:
@@ -158,12 +122,12 @@ class StoreSnapshotter:
         try:
             if prepare is not None:
                 prepared = prepare(self._stop)
-            outcome = retrying(
-                attempt,
-                attempts=self._attempts,
-                again=(StoreChangedError, BlobMissingError),
-                sleep=self._stop.sleep,
-            )
+            try:
+                outcome = self._retrying(attempt)
+            except UnrestorableError as unrestorable:
+                assert prepared.otherwise is not None
+                prepared = prepared.otherwise(unrestorable.reason, self._stop)
+                outcome = self._retrying(attempt)
         except StoreNotFoundError as error:
             bare = missed == made and prepared.location.path.is_dir()
             if bare or error.facts.get("empty"):
@@ -185,33 +149,52 @@ class StoreSnapshotter:
         )
         return outcome
 
+    def _retrying(self, attempt: Callable[[int], StoreOutcome]) -> StoreOutcome:
+        return retrying(
+            attempt,
+            attempts=self._attempts,
+            again=(StoreChangedError, BlobMissingError),
+            sleep=self._stop.sleep,
+        )
+
     def _attempt(self, prepared: Prepared, backend: StoreBackend, *, first: bool) -> StoreOutcome:
         location = prepared.location
         previous = self._previous(location.store)
         before = prepared.before or self._look_at_changelogs(location, previous)
         with held_store(location, self._layout, backend, self._clock) as held:
             offsets = held_offsets(location, self._layout, held)
-            description = self._describe(location, held, self._fenced(location, offsets, before))
-            require_own_topic(self._repository.catalog, location, description.positions)
-            if prepared.source is not None:
-                description = msgspec.structs.replace(description, source=prepared.source)
+            fenced = self._fenced(location, held, offsets, before)
+            require_own_topic(self._repository.catalog, location, fenced.positions)
+            description = self._describe(location, held, fenced.positions)
+            if fenced.refusal and not fenced.final and prepared.otherwise is not None:
+                raise UnrestorableError(fenced.refusal)
+            description = msgspec.structs.replace(
+                description,
+                source=prepared.source or description.source,
+                complete=prepared.complete,
+            )
             files = self._send(location, held, previous, trust_cache=first)
         entries = tuple(sorted((file.entry for file in files), key=lambda entry: entry.name))
-        same = previous is not None and _same(previous.manifest, description, entries)
+        same = previous is not None and previous.same(description, entries)
         outcome = _counted(_outcome(location, "unchanged", same_content=same), files)
         outcome = msgspec.structs.replace(
             outcome,
             remarks=offsets.remarks,
             source=prepared.source or ("running" if held.running else "closed"),
+            unrestorable=fenced.refusal,
         )
         if (
             previous is not None
             and same
             and self._skip_unchanged
             and previous.says(entries, self._facts.tags)
+            and Fencer.lasts(previous.manifest.description.positions, description.positions)
         ):
             return msgspec.structs.replace(outcome, same_as=previous.listed)
-        snapshot = self._publish(description, entries, outcome, previous)
+        manifest = Manifest(
+            format=FORMAT, description=description, files=entries, deletions=fenced.deletions
+        )
+        snapshot = self._publish(manifest, outcome, previous)
         return msgspec.structs.replace(outcome, status="stored", snapshot=snapshot)
 
     def _previous(self, store: StoreId) -> Previous | None:
@@ -241,12 +224,13 @@ class StoreSnapshotter:
     def _fenced(
         self,
         location: StoreLocation,
+        held: HeldStore,
         offsets: HeldOffsets,
         before: Mapping[ChangelogPartition, PartitionState],
-    ) -> tuple[Position, ...]:
+    ) -> Fenced:
         if self._fencer is None:
-            return tuple(Position(position=position) for position in offsets.positions)
-        return self._fencer.take(location.store, offsets.positions, before)
+            return Fenced(positions=tuple(Position(position=each) for each in offsets.positions))
+        return self._fencer.take(location, held.capture.view, offsets.positions, before)
 
     def _describe(
         self, location: StoreLocation, held: HeldStore, positions: tuple[Position, ...]
@@ -307,16 +291,15 @@ class StoreSnapshotter:
 
     def _publish(
         self,
-        description: Description,
-        entries: tuple[FileEntry, ...],
+        manifest: Manifest,
         outcome: StoreOutcome,
         previous: Previous | None,
     ) -> Snapshot:
-        manifest = Manifest(format=FORMAT, description=description, files=entries)
+        entries = manifest.files
         snapshot = Snapshot(
             format=FORMAT,
             id=self._repository.manifests.put(manifest),
-            description=description,
+            description=manifest.description,
             files=len(entries),
             size_bytes=sum(entry.size for entry in entries),
             new_files=outcome.new_files,
@@ -383,16 +366,4 @@ def _counted(outcome: StoreOutcome, files: list[StoredFile]) -> StoreOutcome:
         new_bytes=sum(new),
         reused_files=len(reused),
         reused_bytes=sum(reused),
-    )
-
-
-def _same(previous: Manifest, description: Description, entries: tuple[FileEntry, ...]) -> bool:
-    def facts(files: tuple[FileEntry, ...]) -> list[tuple[str, int, str]]:
-        return [(file.name, file.mode, file.sha256) for file in files]
-
-    def positions(of: Description) -> list[tuple[ChangelogPosition, bool]]:
-        return [(entry.position, entry.fence is None) for entry in of.positions]
-
-    return facts(previous.files) == facts(entries) and positions(previous.description) == positions(
-        description
     )

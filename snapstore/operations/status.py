@@ -27,12 +27,12 @@ from snapstore.model.freshness import (
     crossed,
     restore_seconds,
 )
-from snapstore.model.guarantee import AUTO
 from snapstore.model.identity import ChangelogPartition, StoreId
 from snapstore.model.lifetime import advise, usual_interval
 from snapstore.model.listing import ListedSnapshot
 from snapstore.model.report import nobody
 from snapstore.model.snapshot import Snapshot
+from snapstore.operations.proof import Layouts
 from snapstore.operations.status_log import NotUsableError, SeenLogs, SeenPosition
 from snapstore.operations.verify import VerifyOptions, verify
 from snapstore.ports import Changelog, Clock, StoreBackend
@@ -47,15 +47,11 @@ _NO_KAFKA = (
 
 
 class StatusOptions(msgspec.Struct, frozen=True, kw_only=True):
-    """What to look for. ``safe_trim`` also proves the oldest snapshots against their changelogs.
-
-    ``guarantee`` is the application's `processing.guarantee` as configured, ``auto``: nothing.
-    """
+    """What to look for. ``safe_trim`` also proves the oldest snapshots against their changelogs."""
 
     thresholds: Thresholds = Thresholds()
     rates: Rates | None = None
     safe_trim: bool = False
-    guarantee: str = AUTO
     parallel: int = 8
 
 
@@ -63,6 +59,7 @@ def status(
     stores: Mapping[StoreId, Sequence[ListedSnapshot]],
     repository: Repository,
     changelog: Changelog | None,
+    layouts: Layouts,
     clock: Clock,
     options: StatusOptions,
 ) -> FreshnessReport:
@@ -74,7 +71,7 @@ def status(
     """
     soundness = _Soundness(repository, options.parallel)
     soundness.look_at([edge for items in stores.values() for edge in _edges(items)])
-    logs = None if changelog is None else SeenLogs(changelog, clock, options.guarantee)
+    logs = None if changelog is None else SeenLogs(changelog, repository.catalog, layouts, clock)
     survey = _Survey(repository, soundness, logs, clock, options)
     with ThreadPoolExecutor(max_workers=options.parallel) as pool:
         found = pool.map(lambda item: survey.look_at(*item), stores.items())
@@ -294,7 +291,7 @@ def _partitions(found: _Found) -> tuple[PartitionFreshness, ...]:
                 applied_offset=each.applied_offset,
                 log_start=each.state.log_start,
                 log_end=each.state.log_end,
-                lag_records=each.plan.offsets,
+                lag_records=each.plan.behind,
                 lag_bytes=each.lag_bytes,
                 limit=each.limit,
             )

@@ -14,7 +14,6 @@ from snapstore.errors import (
     TombstoneHorizonError,
 )
 from snapstore.model.changelog import ChangelogRecord, PartitionState
-from snapstore.model.guarantee import AUTO, require_committed_snapshot
 from snapstore.model.identity import ChangelogPartition
 from snapstore.model.lifetime import (
     Limit,
@@ -23,10 +22,12 @@ from snapstore.model.lifetime import (
     limit_of,
     retention,
 )
-from snapstore.model.resume import Overrides, ResumePlan, require_deadline
+from snapstore.model.resume import ResumePlan
 from snapstore.model.snapshot import Position, Snapshot
-from snapstore.operations.fence import check_seen
+from snapstore.operations.proof import BY_REPLAY, Layouts, Proof
+from snapstore.operations.replay_plan import ReplayGoal
 from snapstore.ports import Changelog, Clock
+from snapstore.repository import Catalog
 
 _SAMPLED_OFFSETS = 500
 
@@ -58,10 +59,15 @@ class SeenLogs:
     rest is not asked for: every question would wait as long. Safe for several threads.
     """
 
-    def __init__(self, changelog: Changelog, clock: Clock, guarantee: str = AUTO) -> None:
+    def __init__(
+        self, changelog: Changelog, catalog: Catalog, layouts: Layouts, clock: Clock
+    ) -> None:
         self._changelog = changelog
-        self._guarantee = guarantee
         self._clock = clock
+        self._proof = Proof(changelog, catalog, layouts, clock, inspect=self._state)
+        self._replayable = Proof(
+            changelog, catalog, layouts, clock, goal=ReplayGoal(), inspect=self._state
+        )
         self._states: dict[ChangelogPartition, PartitionState] = {}
         self._turn = threading.Lock()
         self._failure: KafkaError | CredentialsError | None = None
@@ -73,27 +79,25 @@ class SeenLogs:
         CredentialsError where the changelog does not tell.
         """
         try:
-            require_committed_snapshot(snapshot.description, self._guarantee)
+            self._proof.require_committed(snapshot)
         except RefusedError as error:
             raise NotUsableError(error, ()) from error
-        return tuple(self._seen(each, interval) for each in snapshot.description.positions)
+        positions = snapshot.description.positions
+        return tuple(self._seen(snapshot, each, interval) for each in positions)
 
     def prove(self, snapshot: Snapshot) -> None:
         """Raise RefusedError unless a replay could go on from the snapshot, maybe without a gap.
 
         Raises KafkaError or CredentialsError too.
         """
-        require_committed_snapshot(snapshot.description, self._guarantee)
-        for each in snapshot.description.positions:
-            self._plan(each, self._state(each.position.changelog))
+        self._replayable.check(snapshot)
 
-    def _seen(self, each: Position, interval: timedelta | None) -> SeenPosition:
+    def _seen(self, snapshot: Snapshot, each: Position, interval: timedelta | None) -> SeenPosition:
         changelog = each.position.changelog
         state = None
         try:
             state = self._state(changelog)
-            plan = self._plan(each, state)
-            require_deadline(plan)
+            plan = self._proof.check_position(snapshot, each)
             beginning = self._beginning(plan)
         except RefusedError as error:
             advice = () if state is None else _advice(error, each, state, interval)
@@ -106,9 +110,6 @@ class SeenLogs:
             state=state,
             limit=limit_of(plan, state, first_ms),
         )
-
-    def _plan(self, each: Position, state: PartitionState) -> ResumePlan:
-        return check_seen(self._changelog, state, each.position, each.fence, overrides=Overrides())
 
     def _state(self, changelog: ChangelogPartition) -> PartitionState:
         with self._turn:
@@ -162,10 +163,8 @@ def _advice(
 ) -> tuple[str, ...]:
     if isinstance(error, TombstoneHorizonError):
         dated = each.fence is not None and each.fence.behind_since is not None
-        return (
-            "restore --replay reads what follows it, and accepts it if nothing was compacted away",
-            advise_on_horizon(state, dated=dated, interval=interval),
-        )
+        advice = advise_on_horizon(state, dated=dated, interval=interval)
+        return (BY_REPLAY, advice) if error.hint == BY_REPLAY else (advice,)
     if isinstance(error, ChangelogTruncatedError):
         return (advise_on_truncation(state, interval),)
     return ()

@@ -19,6 +19,7 @@ from snapstore.ports.layout import (
 )
 from snapstore.ports.replay import (
     ContentLayout,
+    DeletingLayout,
     MarkedLayout,
     ReplayLayout,
     ReplaySubject,
@@ -50,6 +51,7 @@ __all__ = [
     "Clock",
     "ContentLayout",
     "CopyingStorage",
+    "DeletingLayout",
     "Discovery",
     "FamilyNote",
     "FileCopy",

@@ -9,7 +9,7 @@ import msgspec
 from snapstore.model.changelog import ChangelogRecord, PartitionState
 from snapstore.model.content import ContentRules
 from snapstore.model.identity import ChangelogPartition, StoreId
-from snapstore.model.snapshot import StoreStatus
+from snapstore.model.snapshot import Deletion, StoreStatus
 from snapstore.model.store import ChangelogPosition, StoreLocation
 from snapstore.ports.store import StoreView, StoreWriter
 
@@ -95,6 +95,42 @@ class MarkedLayout(Protocol):
 
     def status(self, view: StoreView) -> StoreStatus | None:
         """Return how the databases mark themselves; None where they have no mark."""
+        ...
+
+
+class DeletingLayout(Protocol):
+    """A layout that knows where in the files of its stores a key of the changelog is.
+
+    Asked for by the method ``delete_keys``, which other layouts lack.
+    """
+
+    def can_delete(
+        self,
+        store: StoreId,
+        store_type: str,
+        state: PartitionState,
+        view: StoreView | None = None,
+    ) -> bool:
+        """Whether a store, whose changelog ``state`` describes, has its keys as the log has them.
+
+        ``view`` shows its files, where there are some.
+
+        Not so where an older value of a key counts still, or nobody but the application knows.
+        """
+        ...
+
+    def delete_keys(
+        self,
+        writer: StoreWriter,
+        location: StoreLocation,
+        position: ChangelogPosition,
+        deletions: Sequence[Deletion],
+    ) -> None:
+        """Delete keys from every database that has not applied their tombstone.
+
+        ``position`` counts for databases that note no offset of their own; offsets stay as they
+        are. Raises NotReplayableError when the files are of another kind than was thought.
+        """
         ...
 
 

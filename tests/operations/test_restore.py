@@ -438,9 +438,7 @@ def test_the_newest_snapshot_that_passes_the_check_is_taken_and_the_other_is_nam
     assert any("was passed over: deletions may be missing" in note for note in lab.notes)
 
 
-def resume(
-    snapshot: Snapshot, *, deadline: datetime | None = None, gap_free_required: bool = False
-) -> ResumePlan:
+def resume(snapshot: Snapshot, *, deadline: datetime | None = None) -> ResumePlan:
     """Return what a check of the changelog would: five more records, to be read in time."""
     (position,) = (each.position for each in snapshot.description.positions)
     return ResumePlan(
@@ -450,25 +448,7 @@ def resume(
         start=position.resume_offset,
         stop=position.resume_offset + 5,
         deadline=deadline,
-        gap_free_required=gap_free_required,
     )
-
-
-def test_what_only_a_tail_without_a_gap_could_prove_is_refused_when_the_application_replays(
-    lab: RestoreLab, state: Path, tmp_path: Path
-) -> None:
-    lab.save(state)
-    requests = lab.requests(store="counts")
-
-    def check(snapshot: Snapshot) -> tuple[ResumePlan, ...]:
-        return (resume(snapshot, gap_free_required=True),)
-
-    with pytest.raises(TombstoneHorizonError):
-        lab.restore(tmp_path / "target", requests, RestoreOptions(), check=check)
-    assert not (tmp_path / "target").exists()
-
-    own_replay = RestoreOptions(application_replays=False)
-    assert lab.restore(tmp_path / "target", requests, own_replay, check=check).stores
 
 
 def test_fetching_for_too_long_leaves_the_target_as_it_was(

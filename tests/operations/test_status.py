@@ -17,7 +17,14 @@ from snapstore.model.store import BytesSource
 from snapstore.operations.status import StatusOptions, status
 from snapstore.repository import Repository, keys
 from snapstore.testing.faults import Fault, FaultyStorage, Instead, timed_out
-from tests.support.repository import COUNTS, NOON, describe, make_repository, publish
+from tests.support.repository import (
+    COUNTS,
+    NOON,
+    describe,
+    layout_of,
+    make_repository,
+    publish,
+)
 
 HOUR = timedelta(hours=1)
 NOW = NOON + 10 * HOUR
@@ -61,7 +68,7 @@ def look(
 ) -> StoreFreshness:
     listed = repository.catalog.list_store(COUNTS).snapshots if items is None else items
     options = StatusOptions(thresholds=thresholds or Thresholds(), rates=rates)
-    report = status({COUNTS: listed}, repository, None, lambda: NOW, options)
+    report = status({COUNTS: listed}, repository, None, layout_of, lambda: NOW, options)
     (store,) = report.stores
     return store
 
@@ -162,6 +169,11 @@ def test_every_store_is_reported_in_natural_order(repository: Repository) -> Non
         publish(repository, msgspec.structs.replace(describe(store), captured_at=NOW))
     listed = repository.catalog.list_all().snapshots
     report: FreshnessReport = status(
-        {item.store: [item] for item in listed}, repository, None, lambda: NOW, StatusOptions()
+        {item.store: [item] for item in listed},
+        repository,
+        None,
+        layout_of,
+        lambda: NOW,
+        StatusOptions(),
     )
     assert [each.store.task for each in report.stores] == ["0_2", "0_9", "0_10"]

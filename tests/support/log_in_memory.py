@@ -29,6 +29,8 @@ class _Log(msgspec.Struct):
     records: dict[int, ChangelogRecord]
     start: int = 0
     end: int = 0
+    open: int = 0
+    delete_retention_ms: int = DAY_MS
 
 
 class ListedTail:
@@ -107,15 +109,31 @@ class LogInMemory:
         log.start = before
         log.records = {offset: each for offset, each in log.records.items() if offset >= before}
 
-    def compact(self, changelog: ChangelogPartition, *, drop_tombstones: bool = False) -> None:
-        """Keep the newest record of each key."""
+    def compact(
+        self,
+        changelog: ChangelogPartition,
+        *,
+        drop_tombstones: bool = False,
+        before: int | None = None,
+    ) -> None:
+        """Keep the newest record of each key, of those ``before`` an offset if one is given."""
         log = self._log(changelog)
-        newest = {record.key: record for record in log.records.values()}
+        stop = log.end if before is None else before
+        newest = {record.key: record for record in log.records.values() if record.offset < stop}
         log.records = {
-            record.offset: record
-            for record in sorted(newest.values(), key=lambda record: record.offset)
-            if record.value is not None or not drop_tombstones
+            offset: record
+            for offset, record in log.records.items()
+            if offset >= stop
+            or (newest[record.key] is record and (record.value is not None or not drop_tombstones))
         }
+
+    def begin_transaction(self, changelog: ChangelogPartition, records: int) -> None:
+        """Let a transaction begin that has written so many records, and does not end."""
+        self._log(changelog).open += records
+
+    def keep_tombstones(self, changelog: ChangelogPartition, milliseconds: int) -> None:
+        """Set ``delete.retention.ms``."""
+        self._log(changelog).delete_retention_ms = milliseconds
 
     def replace(self, changelog: ChangelogPartition, record: ChangelogRecord) -> None:
         """Put another record at an offset."""
@@ -130,10 +148,10 @@ class LogInMemory:
             partition_count=log.partitions,
             log_start=log.start,
             log_end=log.end,
-            high_watermark=log.end,
+            high_watermark=log.end + log.open,
             end_leader_epoch=0,
             cleanup_policy=log.policy,
-            delete_retention_ms=DAY_MS,
+            delete_retention_ms=log.delete_retention_ms,
             retention_ms=None,
             min_compaction_lag_ms=0,
             segment_ms=7 * DAY_MS,

@@ -14,6 +14,8 @@ from snapstore.model.snapshot import (
     Snapshot,
 )
 from snapstore.model.store import ChangelogPosition
+from snapstore.ports import Layout
+from snapstore.registry import Registry
 from snapstore.repository import Repository
 from snapstore.storages.local import LocalStorage
 
@@ -69,3 +71,8 @@ def publish(
             new_bytes=sum(file.size for file in files),
         )
     )
+
+
+def layout_of(name: str) -> Layout:
+    """The layout of that name, with its default options."""
+    return Registry().layout(name, {})

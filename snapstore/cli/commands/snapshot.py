@@ -98,7 +98,8 @@ def command(
     """Take a snapshot of every store below the state directory, or of the named ones.
 
     The application may run. Only files that the repository lacks are sent. A store of which no
-    right snapshot can be taken is refused with the reason, and the others go on (exit code 3).
+    right snapshot can be taken is refused with the reason, and the others go on (exit code 3). So
+    it ends, too, where one is saved that could not be restored now.
     With Kafka configured, a store whose files do not say their offset, or are far behind, is
     brought to the end of its changelog in a work folder, and the snapshot is taken there.
     """
@@ -127,6 +128,8 @@ def command(
     _tell(session, report)
     if report.failed:
         raise _failure(report)
+    if report.unrestorable:
+        raise _not_yet(report)
 
 
 def _tell(session: Session, report: SnapshotReport) -> None:
@@ -136,7 +139,7 @@ def _tell(session: Session, report: SnapshotReport) -> None:
         (each.store, remark) for each in report.outcomes for remark in each.remarks
     ):
         session.note(sentence)
-    answer = session.answer if report.failed else session.done
+    answer = session.answer if report.failed or report.unrestorable else session.done
     answer("snapshot_report", _document(report), _lines(report, session.elapsed))
 
 
@@ -204,6 +207,10 @@ def _outcome_document(outcome: StoreOutcome) -> dict[str, Any]:
         "attempts": outcome.attempts,
         "seconds": outcome.seconds,
         "remarks": outcome.remarks,
+        "restorable": _restorable(outcome),
+        "unrestorable": None
+        if outcome.unrestorable is None
+        else error_document(outcome.unrestorable),
         "error": None if outcome.error is None else error_document(outcome.error),
         **{name: getattr(outcome, name) for name in _COUNTED},
     }
@@ -231,6 +238,11 @@ def _lines(report: SnapshotReport, seconds: float) -> list[str]:
         *complaints(
             (outcome.store, outcome.error) for outcome in report.failed if outcome.error is not None
         ),
+        *complaints(
+            (outcome.store, _saved_all_the_same(outcome.unrestorable))
+            for outcome in report.unrestorable
+            if outcome.unrestorable is not None
+        ),
         f"{count(stored, 'snapshot')}: {count(_sum(report, 'new_files'), 'new file')},"
         f" {format_size(_sum(report, 'new_bytes'))};"
         f" {_sum(report, 'reused_files'):,} reused, {format_size(_sum(report, 'reused_bytes'))};"
@@ -255,7 +267,38 @@ def _row(outcome: StoreOutcome) -> tuple[str, ...]:
         offset(held[1]),
         format_size(outcome.new_bytes),
         format_size(outcome.reused_bytes),
-        "as before" if outcome.same_content else "",
+        _result(outcome),
+    )
+
+
+def _result(outcome: StoreOutcome) -> str:
+    if outcome.unrestorable is not None:
+        return "not restorable"
+    return "as before" if outcome.same_content else ""
+
+
+def _restorable(outcome: StoreOutcome) -> bool | None:
+    """Whether it could be restored now; None where there is nothing, or no Kafka to ask."""
+    if outcome.unrestorable is not None:
+        return False
+    if outcome.snapshot is None:
+        return None
+    positions = outcome.snapshot.description.positions
+    return None if any(each.fence is None for each in positions) else True
+
+
+def _saved_all_the_same(error: SnapstoreError) -> SnapstoreError:
+    return type(error)(f"saved, and cannot be restored now: {error.message}", hint=error.hint)
+
+
+def _not_yet(report: SnapshotReport) -> SnapstoreError:
+    """Return the error of a run that saved everything, and not all of it could be restored."""
+    unrestorable = report.unrestorable
+    return PartialFailureError(
+        f"{len(unrestorable)} of {count(len(report.outcomes), 'store')} saved, and cannot be"
+        " restored now",
+        hint="the report says of each why, and what can be done",
+        unrestorable=[str(outcome.store) for outcome in unrestorable],
     )
 
 

@@ -9,6 +9,7 @@ from snapstore.errors import StoreInUseError
 from snapstore.layouts.folders import is_folder, list_dir
 from snapstore.layouts.kafka_streams.checkpoint import Offsets, parse_checkpoint
 from snapstore.layouts.kafka_streams.content import content_rules
+from snapstore.layouts.kafka_streams.deletions import can_delete, delete_keys
 from snapstore.layouts.kafka_streams.discover import applications_in, discover
 from snapstore.layouts.kafka_streams.families import (
     family_positions,
@@ -46,7 +47,7 @@ from snapstore.layouts.locks import held_locks, hold_lock, watching_locks
 from snapstore.model.changelog import PartitionState
 from snapstore.model.content import ContentRules
 from snapstore.model.identity import ChangelogPartition, StoreId
-from snapstore.model.snapshot import Description, StoreStatus
+from snapstore.model.snapshot import Deletion, Description, StoreStatus
 from snapstore.model.state_facts import OrphanLine, StoreFacts, TaskFacts
 from snapstore.model.store import ChangelogPosition, StoreLocation
 from snapstore.ports import (
@@ -195,6 +196,24 @@ class KafkaStreamsLayout:
 
     def open_replay(self, writer: StoreWriter, subject: ReplaySubject) -> StoreReplay:
         return open_replay(writer, subject, self._options)
+
+    def can_delete(
+        self,
+        store: StoreId,
+        store_type: str,
+        state: PartitionState,
+        view: StoreView | None = None,
+    ) -> bool:
+        return can_delete(store, store_type, state, view, self._options)
+
+    def delete_keys(
+        self,
+        writer: StoreWriter,
+        location: StoreLocation,
+        position: ChangelogPosition,
+        deletions: Sequence[Deletion],
+    ) -> None:
+        delete_keys(writer, location, position, deletions, self._options)
 
     def content_rules(
         self, location: StoreLocation, view: StoreView, state: PartitionState

@@ -1,0 +1,177 @@
+"""Say whether a snapshot can be restored: the one rule, which every verb asks.
+
+What follows a snapshot is replayed by the application, or by snapstore. Nothing that was deleted in
+between may come back. Proved is that by time (``model.horizon``), or by the log: if no offset is
+missing in it, it tells all deletions there were, and they can be applied to the files first.
+"""
+
+from collections.abc import Callable, Sequence
+from datetime import timedelta
+
+from msgspec import structs
+
+from snapstore.errors import (
+    IntegrityError,
+    RefusedError,
+    SnapshotNotFoundError,
+    TombstoneHorizonError,
+)
+from snapstore.model.changelog import PartitionState
+from snapstore.model.guarantee import require_committed_snapshot
+from snapstore.model.horizon import retained_until
+from snapstore.model.identity import ChangelogPartition
+from snapstore.model.resume import (
+    CLOCK_MARGIN,
+    Overrides,
+    ResumePlan,
+    require_deadline,
+)
+from snapstore.model.snapshot import Description, Fence, Position, Snapshot
+from snapstore.model.units import count
+from snapstore.operations.fence import check_seen
+from snapstore.operations.guarantee import configured_guarantee
+from snapstore.operations.replay_layout import deleting_layout
+from snapstore.operations.replay_plan import ReplayGoal, stop_at
+from snapstore.operations.tail import MOST_DELETIONS, TooManyDeletionsError, read_tail, settled
+from snapstore.ports import Changelog, Clock, Layout
+from snapstore.repository import Catalog
+
+Layouts = Callable[[str], Layout]
+
+BY_REPLAY = "let snapstore replay what follows it: restore --replay"
+
+
+class Proof:
+    """Proves snapshots of one repository against their changelogs. Safe for several threads.
+
+    ``goal`` is where snapstore ends a replay, None where the application replays. To a goal before
+    the end of the log, what a snapshot notes of later deletions is of no use. ``inspect`` describes
+    a partition as it is now.
+    """
+
+    def __init__(
+        self,
+        changelog: Changelog,
+        catalog: Catalog,
+        layouts: Layouts,
+        clock: Clock,
+        *,
+        overrides: Overrides | None = None,
+        goal: ReplayGoal | None = None,
+        inspect: Callable[[ChangelogPartition], PartitionState] | None = None,
+        clock_margin: timedelta = CLOCK_MARGIN,
+    ) -> None:
+        self._changelog = changelog
+        self._catalog = catalog
+        self._layouts = layouts
+        self._clock = clock
+        self._overrides = overrides or Overrides()
+        self._goal = goal
+        self._inspect = inspect or (lambda one: changelog.inspect(one, now=clock()))
+        self._clock_margin = clock_margin
+
+    def check(self, snapshot: Snapshot) -> tuple[ResumePlan, ...]:
+        """Return what is to be replayed, one plan a position, or raise the RefusedError.
+
+        Raises KafkaError or CredentialsError where the log could not be read.
+        """
+        self.require_committed(snapshot)
+        positions = snapshot.description.positions
+        plans = [self.check_position(snapshot, each) for each in positions]
+        if self._goal is not None:
+            for plan in plans:
+                stop_at(self._changelog, plan, self._goal)
+        return tuple(plans)
+
+    def require_committed(self, snapshot: Snapshot) -> None:
+        """Raise ExactlyOnceHotError for files that may hold writes of a transaction that aborts."""
+        description = snapshot.description
+        guarantee = configured_guarantee(self._layouts(description.layout))
+        require_committed_snapshot(description, guarantee)
+
+    def check_position(self, snapshot: Snapshot, each: Position) -> ResumePlan:
+        """Return what is to be replayed in one changelog partition; raises as ``check``."""
+        goal = self._goal
+        plan = check_seen(
+            self._changelog,
+            self._inspect(each.position.changelog),
+            each.position,
+            each.fence,
+            overrides=self._overrides,
+            clock_margin=self._clock_margin,
+            deletions_applied=goal is None or goal.is_end,
+            between=self._later_fences(snapshot, each.position.changelog),
+        )
+        if not plan.gap_free_required or (goal is not None and goal.is_end):
+            return plan
+        if goal is not None:
+            require_deadline(plan)
+        return self._by_reading(plan, snapshot.description)
+
+    def _by_reading(self, plan: ResumePlan, description: Description) -> ResumePlan:
+        """Prove a plan by the tail as it is now, or raise TombstoneHorizonError."""
+        changelog = plan.changelog
+        seen = self._changelog.inspect(changelog, now=self._clock())
+        deadline = retained_until(seen.observed_at, seen.delete_retention_ms, self._clock_margin)
+        if seen.observed_at >= deadline:
+            require_deadline(plan)
+        stop = seen.high_watermark
+        if settled(self._changelog, seen, self._clock).log_end < stop:
+            raise _unproved(plan, "an open transaction hides what follows it")
+        try:
+            tail = read_tail(
+                self._changelog, changelog, plan.start, stop, leader_epoch=plan.leader_epoch
+            )
+        except TooManyDeletionsError:
+            why = f"more than {MOST_DELETIONS:,} keys were deleted after it"
+            raise _unproved(plan, why, replay=True) from None
+        if not tail.report.gap_free:
+            require_deadline(plan)
+        if tail.deletions and not _can_delete(self._layouts(description.layout), description, seen):
+            keys = count(len(tail.deletions), "key")
+            why = f"only a replay tells what becomes of {keys} that the log deletes"
+            raise _unproved(plan, why, replay=True)
+        note = f"nothing dates what follows offset {plan.start - 1} of {changelog}: it was read"
+        return structs.replace(
+            plan,
+            deadline=deadline,
+            gap_free_required=False,
+            deletions=tail.deletions,
+            notes=(*plan.notes, note),
+        )
+
+    def _later_fences(self, snapshot: Snapshot, changelog: ChangelogPartition) -> Sequence[Fence]:
+        """Return the fences of newer snapshots; an entry that cannot be used is passed over."""
+        fences: list[Fence] = []
+        for listed in self._catalog.list_store(snapshot.description.store).snapshots:
+            if listed.id == snapshot.id:
+                break
+            try:
+                newer = self._catalog.load(listed)
+            except (IntegrityError, RefusedError, SnapshotNotFoundError):
+                continue
+            fences += [
+                each.fence
+                for each in newer.description.positions
+                if each.position.changelog == changelog and each.fence is not None
+            ]
+        return fences
+
+
+def _can_delete(layout: Layout, description: Description, state: PartitionState) -> bool:
+    deleting = deleting_layout(layout)
+    return deleting is not None and deleting.can_delete(
+        description.store, description.store_type, state
+    )
+
+
+def _unproved(plan: ResumePlan, why: str, *, replay: bool = False) -> TombstoneHorizonError:
+    hint = "use a newer snapshot, or let the application rebuild from the changelog"
+    if replay:
+        hint = BY_REPLAY
+    return TombstoneHorizonError(
+        f"deletions in {plan.changelog} may be lost before the application has replayed: {why}",
+        hint=hint,
+        changelog=str(plan.changelog),
+        deadline=None,
+    )
