@@ -31,6 +31,7 @@
     │   └── UnsafePathError            a name that leads outside the target
     ├── CaptureError                   the source cannot be read as one consistent store
     │   ├── AccessDeniedError          this user has no right to read it: final
+    │   ├── StoreUnsupportedError      only its application can open it, which is no damage: final
     │   ├── StoreChangedError          it changed under the reader: trying again may help
     │   └── SourceDamagedError         its files are broken or missing
     ├── IntegrityError                 stored bytes are not what they should be
@@ -248,6 +249,12 @@ class AccessDeniedError(CaptureError):
     """The user of this process has no right to read a file or folder of the store."""
 
     code = "access_denied"
+
+
+class StoreUnsupportedError(CaptureError):
+    """Its database needs what only the application brings: a comparator, other folders, ..."""
+
+    code = "store_unsupported"
 
 
 class StoreChangedError(CaptureError):

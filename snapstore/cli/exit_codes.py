@@ -47,6 +47,7 @@ _BY_ERROR: Final[dict[type[errors.SnapstoreError], int]] = {
     errors.RefusedError: REFUSED,
     errors.CaptureError: UNAVAILABLE,
     errors.AccessDeniedError: USAGE,
+    errors.StoreUnsupportedError: REFUSED,
     errors.SourceDamagedError: DAMAGE,
     errors.IntegrityError: DAMAGE,
     errors.UnavailableError: UNAVAILABLE,

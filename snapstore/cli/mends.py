@@ -19,6 +19,7 @@ _ACTIONS: Final = {
 }
 _OUTCOMES: Final[Mapping[Outcome, str]] = {
     "as_it_is": "starts as it is",
+    "unseen": "starts as it is, not looked into",
     "mended": "mended",
     "restored": "restored",
     "rebuilds": "left to the application to rebuild",
@@ -26,10 +27,12 @@ _OUTCOMES: Final[Mapping[Outcome, str]] = {
 }
 _OF_SEVERAL: Final[Mapping[Outcome, str]] = {
     "as_it_is": "start as they are",
+    "unseen": "start as they are, not looked into",
     "left": "left as they are",
 }
 _CHOICES: Final[Mapping[Choice, str]] = {
     "as_it_is": "starts as it is",
+    "unseen": "starts as it is, not looked into",
     "mend": "mend",
     "restore": "restore the newest usable snapshot",
     "rebuild": "leave to the application to rebuild",

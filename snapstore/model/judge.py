@@ -19,6 +19,7 @@ from typing import Final
 
 import msgspec
 
+from snapstore.errors import StoreUnsupportedError
 from snapstore.model.identity import StoreId
 from snapstore.model.judge_changelog import (
     MEND,
@@ -96,6 +97,14 @@ def _judge(task: TaskFacts, reader: Reader, guarantee: Guarantee, bounds: Bounds
 
 
 def _unseen(unread: Unread) -> Verdict:
+    if isinstance(unread.error, StoreUnsupportedError):
+        return Verdict(
+            store=unread.store,
+            kind="unknown",
+            cause="unsupported",
+            reason=f"{unread.error.message}; its application can open it all the same",
+            advice="it is left as it is",
+        )
     return Verdict(
         store=unread.store,
         kind="unknown",

@@ -23,6 +23,7 @@ Cause = Literal[
     "open",
     "topic",
     "unreadable",
+    "unsupported",
 ]
 Reader = Literal["checkpoint", "oldest", "newest"]
 Guarantee = Literal["at_least_once", "exactly_once", "transactional"]

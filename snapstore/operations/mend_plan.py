@@ -64,7 +64,7 @@ def plan_mend(report: FsckReport) -> MendPlan:
         left=tuple(
             verdict
             for verdict in report.verdicts
-            if verdict.cause in ("version", "topic", "unreadable")
+            if verdict.cause in ("version", "topic", "unreadable", "unsupported")
         ),
     )
 

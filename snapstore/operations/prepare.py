@@ -24,7 +24,7 @@ The last are reasons by names of stores: what is there of those is set aside, ne
 has said that it may go, and it may hold rows that the changelog has no more.
 """
 
-Outcome = Literal["as_it_is", "mended", "restored", "rebuilds", "left"]
+Outcome = Literal["as_it_is", "unseen", "mended", "restored", "rebuilds", "left"]
 
 _NOT_USABLE = (RefusedError, NotFoundError, IntegrityError)
 """What says that no snapshot can be used. Any other error says that it could not be found out, and
@@ -125,7 +125,7 @@ def prepare(state_dir: Path, ports: PreparePorts, options: PrepareOptions) -> Pr
     report = _look(state_dir, ports, options) if mended or restored else plan.report
     done = {store.store for each in restored for store in each.stores}
     return PrepareReport(
-        stores=() if report is None else _outcomes(report, done, mended),
+        stores=_outcomes(() if report is None else report.verdicts, done, mended, plan.decisions),
         worst="clean" if report is None else report.worst,
         mended=tuple(mended),
         restored=tuple(restored),
@@ -240,12 +240,21 @@ def _restore_store(
 
 
 def _outcomes(
-    report: FsckReport, restored: set[str], mended: Sequence[MendedTask]
+    verdicts: Sequence[Verdict],
+    restored: set[str],
+    mended: Sequence[MendedTask],
+    decisions: Sequence[Decision],
 ) -> tuple[PreparedStore, ...]:
-    effects = {
-        mend.store: f"{mend.reason}; {mend.effect}" for task in mended for mend in task.plan.stores
-    }
-    stores = [_outcome(verdict, restored, effects) for verdict in report.verdicts]
+    """Return what became of each store. What was set aside is told, with why and where it is."""
+    effects: dict[StoreId, str] = {}
+    for task in mended:
+        kept = "" if task.quarantine is None else f"; kept in {task.quarantine}"
+        for each in task.plan.stores:
+            told = f"{each.reason}; {each.effect}{kept if each.paths else ''}"
+            before = effects.get(each.store)
+            effects[each.store] = told if before is None else f"{before}; then {told}"
+    why = {each.store: each.reason for each in decisions if each.choice == "restore"}
+    stores = [_outcome(verdict, restored, effects, why) for verdict in verdicts]
     seen = {each.store for each in stores}
     stores += [
         PreparedStore(store=store, outcome="mended", reason=effect)
@@ -255,13 +264,22 @@ def _outcomes(
     return tuple(sorted(stores, key=lambda each: each.store.order))
 
 
-def _outcome(verdict: Verdict, restored: set[str], effects: Mapping[StoreId, str]) -> PreparedStore:
+def _outcome(
+    verdict: Verdict,
+    restored: set[str],
+    effects: Mapping[StoreId, str],
+    why: Mapping[StoreId, str],
+) -> PreparedStore:
     outcome: Outcome
     reason = verdict.reason
     if str(verdict.store) in restored:
         outcome = "restored"
+        if verdict.store in why:
+            reason = f"{why[verdict.store]}; what was there is set aside in .snapstore/quarantine"
     elif verdict.store in effects:
         outcome, reason = "mended", effects[verdict.store]
+    elif verdict.cause == "unsupported":
+        outcome = "unseen"
     elif verdict.kind == "clean" or (
         verdict.kind == "replays" and verdict.resume_offset is not None
     ):

@@ -13,13 +13,14 @@ from snapstore.model.verdict import Bounds, Verdict
 from snapstore.operations.fsck_report import FsckReport
 from snapstore.operations.mend_plan import MendPlan, StoreMend, estimate
 
-Choice = Literal["as_it_is", "mend", "restore", "rebuild", "left"]
+Choice = Literal["as_it_is", "unseen", "mend", "restore", "rebuild", "left"]
 
 
 class Decision(msgspec.Struct, frozen=True, kw_only=True):
     """What is done about one store; ``reason`` is a sentence.
 
-    ``rebuild``: the application fills it by itself, which is safe; ``left``: nothing can be done.
+    ``unseen``: it starts as it is, and only its application can open it. ``rebuild``: the
+    application fills it by itself, which is safe; ``left``: nothing can be done.
     ``whole_task``: a restore is of use only together with all other stores of the task.
     """
 
@@ -134,6 +135,8 @@ def _of_store(
     prefer_snapshots: bool,
 ) -> Decision:
     listed = saved.get(verdict.store)
+    if verdict.cause == "unsupported":
+        return Decision(store=verdict.store, choice="unseen", reason=verdict.reason)
     if mend is None and verdict.kind in ("unknown", "refuses", "damaged", "loses_rows"):
         return Decision(store=verdict.store, choice="left", reason=verdict.reason)
     if mend is None and verdict.kind == "clean":

@@ -74,3 +74,26 @@ def test_a_database_or_family_that_is_not_there_is_said_to_be_missing(tmp_path: 
             view.families("rocksdb/other")
         with pytest.raises(StoreNotFoundError, match="no column family"):
             view.entries(ROOT, "other")
+
+
+def test_h18_a_missing_manifest_is_told_with_what_current_names_and_what_is_there(
+    tmp_path: Path,
+) -> None:
+    folder = make_database(tmp_path / ROOT, 100)
+    (manifest,) = folder.glob("MANIFEST-*")
+    (folder / "CURRENT").write_text("MANIFEST-009999\n")
+    told = f"it is missing: CURRENT names MANIFEST-009999, and there is {manifest.name}"
+    backend = RocksDBBackend()
+    with pytest.raises(SourceDamagedError, match=told), backend.open_view(tmp_path, ROOT):
+        pass
+    with (
+        pytest.raises(SourceDamagedError, match=told),
+        backend.capture(locate(tmp_path, ROOT)),
+    ):
+        pass
+    manifest.unlink()
+    with (
+        pytest.raises(SourceDamagedError, match="CURRENT names MANIFEST-009999, and there is none"),
+        backend.open_view(tmp_path, ROOT),
+    ):
+        pass

@@ -8,6 +8,7 @@ import pytest
 from snapstore import client
 from snapstore.errors import TopicRecreatedError
 from snapstore.model.identity import ChangelogPartition
+from snapstore.operations.prepare import PrepareReport
 from snapstore.testing.changelog_contract import Written
 from tests.kafka.writer import BrokerLogs
 from tests.kafka_streams.test_crash_recovery import configured, look, make_ready
@@ -154,3 +155,24 @@ def create_again(lab: StreamsLab, topic: str, *, records: int) -> None:
     for partition in (0, 1):
         written = [Written(b"k%d" % number, b"v") for number in range(records)]
         log.append(ChangelogPartition(topic, partition), written)
+
+
+@pytest.mark.parametrize(
+    ("setter", "why"), [("ReverseOrder", "comparator"), ("OtherFolders", "db_paths")]
+)
+def test_h06_stores_that_only_the_application_opens_start_as_they_are(
+    lab: StreamsLab, setter: str, why: str
+) -> None:
+    topic = lab.new_topic()
+    lab.fill(topic, InputShape(records=500, keys=100, partitions=1))
+    app = lab.app(topic, stores=("plain",), keys=100, config={"rocksdb.config.setter": setter})
+    closed = app.run("caughtUp")
+    (verdict,) = look(app).verdicts
+    assert (verdict.kind, verdict.cause) == ("unknown", "unsupported")
+    assert why in verdict.reason
+    report = client.prepare(app.state_dir, application=app.application)
+    assert isinstance(report, PrepareReport)
+    assert [each.outcome for each in report.stores] == ["unseen"]
+    run = app.run("running")
+    assert not any(run.restored().values())
+    assert run.dump() == closed.dump()

@@ -55,6 +55,23 @@ def unpack(name: FixtureName, target: Path) -> Path:
     return target / name
 
 
+def unpack_custom(name: Literal["reverse", "merge"], folder: Path) -> Path:
+    """Put a database made by RocksDB 10.1.3 for Java in a folder; ``folder`` is made.
+
+    `reverse`: both families are ordered by rocksdb.ReverseBytewiseComparator; `merge`: half of
+    its values are operands of the operator `stringappend`. Both note 99 for
+    orders-counts-changelog:0 and are marked as closed.
+    """
+    folder.mkdir(parents=True)
+    with tarfile.open(_DIRECTORY / "rocksdb-custom.tar.gz") as archive:
+        for member in archive.getmembers():
+            if member.isfile() and member.name.startswith(f"{name}/"):
+                content = archive.extractfile(member)
+                assert content is not None
+                (folder / Path(member.name).name).write_bytes(content.read())
+    return folder
+
+
 def expected(name: FixtureName) -> Expected:
     with gzip.open(_DIRECTORY / f"{name}.json.gz") as document:
         return msgspec.json.decode(document.read(), type=Expected)

@@ -21,6 +21,7 @@ from snapstore.backends.rocksdb import names
 from snapstore.backends.rocksdb.copying import copy_bytes
 from snapstore.backends.rocksdb.databases import Found, list_names
 from snapstore.backends.rocksdb.held import Copy, Held, Pin, open_file
+from snapstore.backends.rocksdb.unsupported import on_other_folders, refused
 from snapstore.errors import CaptureError, SourceDamagedError
 from snapstore.model.pinned import leads_to
 
@@ -125,6 +126,9 @@ class Freezer:
         except SourceDamagedError as error:
             # Whoever copies a database here may just have made the file.
             raise UnsettledError("it does not name a MANIFEST", names.CURRENT) from error
+        if manifest not in before:
+            reason = names.on_missing_manifest(manifest, self._list())
+            raise UnsettledError(reason, manifest)
         manifest_size = self._copy(manifest)
         after = self._list()
         new_logs = self._hold_new(after)
@@ -269,19 +273,14 @@ def read_small(path: Path) -> bytes:
 
 
 def check_log_place(options: Path, database: str) -> None:
-    """Raise CaptureError when RocksDB's ``wal_dir`` puts the write-ahead logs elsewhere.
+    """Raise StoreUnsupportedError when RocksDB's ``wal_dir`` puts the write-ahead logs elsewhere.
 
     RocksDB leaves it empty in OPTIONS where it is the folder of the database.
     """
     for line in options.read_text(errors="replace").splitlines():
         key, _, value = line.strip().partition("=")
         if key == "wal_dir" and value:
-            raise CaptureError(
-                f"{database} keeps its write-ahead log in another folder",
-                hint="without that log a copy would lack writes; unset wal_dir",
-                database=database,
-                wal_dir=value,
-            )
+            raise refused(database, on_other_folders(value))
 
 
 def _files(listed: Iterable[str]) -> frozenset[str]:

@@ -12,11 +12,18 @@ import msgspec
 from snapstore.backends.rocksdb import names
 from snapstore.backends.rocksdb.databases import Found, list_names
 from snapstore.backends.rocksdb.descriptors import can_pin, reserve
-from snapstore.backends.rocksdb.freeze import Freezer, Frozen, UnsettledError, source_state
+from snapstore.backends.rocksdb.freeze import (
+    Freezer,
+    Frozen,
+    UnsettledError,
+    read_small,
+    source_state,
+)
 from snapstore.backends.rocksdb.held import Copy, Held, Pin
 from snapstore.backends.rocksdb.opened import ALL_FILES, OpenDatabase, OpenError
 from snapstore.backends.rocksdb.options import RocksDBOptions
 from snapstore.backends.rocksdb.rooms import Rooms
+from snapstore.backends.rocksdb.unsupported import looks_encrypted, refused, unsupported
 from snapstore.errors import CaptureError, SourceDamagedError, StoreChangedError
 
 _SAME_FAILURES = 6
@@ -162,6 +169,10 @@ def _count_tables(found: Found) -> int:
 
 
 def _damaged(found: Found, failure: UnsettledError | OpenError) -> CaptureError:
+    if isinstance(failure, OpenError) and (other := unsupported(found, failure.reason)):
+        return other
+    if failure.file == names.CURRENT and looks_encrypted(read_small(found.path / names.CURRENT)):
+        return refused(found.name, "its files seem to be encrypted")
     if failure.file is None:
         if isinstance(failure, UnsettledError):
             return StoreChangedError(

@@ -5,6 +5,7 @@ is replaced by renaming, so a reader never sees half of it.
 """
 
 import re
+from collections.abc import Iterable
 
 from snapstore.errors import SourceDamagedError
 from snapstore.model.folder_name import check_folder as check_folder
@@ -45,6 +46,13 @@ def is_rocksdb(name: str) -> bool:
 def number(name: str) -> int:
     """The number in the name of a table, a log or an OPTIONS file."""
     return int(name.removeprefix("OPTIONS-").partition(".")[0])
+
+
+def on_missing_manifest(manifest: str, listed: Iterable[str]) -> str:
+    """Say what is wrong where CURRENT names a MANIFEST that is not there."""
+    others = sorted(name for name in listed if name.startswith("MANIFEST-"))
+    there = f"there is {', '.join(others)}" if others else "there is none"
+    return f"it is missing: CURRENT names {manifest}, and {there}"
 
 
 def named_manifest(current: bytes, database: str) -> str:

@@ -20,7 +20,12 @@ from rocksdict import (
     ReadOptions,
 )
 
-from snapstore.errors import CaptureError, SourceDamagedError, StoreNotFoundError
+from snapstore.errors import (
+    CaptureError,
+    SourceDamagedError,
+    StoreNotFoundError,
+    StoreUnsupportedError,
+)
 
 _CACHE_BYTES = 32 << 20
 _READAHEAD_BYTES = 2 << 20
@@ -106,6 +111,15 @@ class OpenDatabase:
             with rocksdb_failures():
                 pairs.status()
         except RocksDBError as error:
+            if error.reason.startswith("Invalid argument"):
+                raise StoreUnsupportedError(
+                    f"{self.database}, column family {family}, cannot be read by snapstore, which "
+                    f"is no damage: {error.reason}",
+                    hint="only its application has the merge operator, or the like",
+                    database=self.database,
+                    family=family,
+                    reason=error.reason,
+                ) from error
             named = _NAMED_FILE.findall(error.reason)
             raise SourceDamagedError(
                 f"{self.database}, column family {family}, cannot be read to its end",

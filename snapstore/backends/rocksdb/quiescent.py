@@ -11,6 +11,7 @@ from snapstore.backends.rocksdb.descriptors import reserve
 from snapstore.backends.rocksdb.freeze import read_small
 from snapstore.backends.rocksdb.held import open_file
 from snapstore.backends.rocksdb.opened import ALL_FILES, OpenDatabase, OpenError
+from snapstore.backends.rocksdb.unsupported import looks_encrypted, refused, unsupported
 from snapstore.backends.rocksdb.view import RocksDBView
 from snapstore.errors import SourceDamagedError, StoreNotFoundError
 
@@ -40,8 +41,12 @@ def _open(found: Found, folder: Path) -> OpenDatabase:
         manifest = names.named_manifest(read_small(found.path / names.CURRENT), found.name)
     except FileNotFoundError as error:
         raise _damaged(found, names.CURRENT, "it is missing") from error
+    except SourceDamagedError as error:
+        if looks_encrypted(read_small(found.path / names.CURRENT)):
+            raise refused(found.name, "its files seem to be encrypted") from error
+        raise
     if manifest not in listed:
-        raise _damaged(found, manifest, "it is missing")
+        raise _damaged(found, manifest, names.on_missing_manifest(manifest, listed))
     tables = [name for name in listed if names.is_table(name)]
     wanted = {names.CURRENT, manifest, *tables, *filter(names.is_log, listed)}
     for name in sorted(wanted | set(filter(names.is_blob, listed))):
@@ -51,6 +56,8 @@ def _open(found: Found, folder: Path) -> OpenDatabase:
     try:
         return OpenDatabase(folder, found.name, max_open_files=open_files)
     except OpenError as failure:
+        if (other := unsupported(found, failure.reason)) is not None:
+            raise other from failure
         raise _damaged(found, failure.file, failure.reason) from failure
 
 
