@@ -17,6 +17,7 @@ from snapstore.errors import UnavailableError
 if TYPE_CHECKING:
     from snapstore.cli.progress import Reporter
     from snapstore.config import Config
+    from snapstore.model.report import Event
 
 
 class Session:
@@ -33,6 +34,7 @@ class Session:
         self.repository: str | None = None
         self.notes: list[str] = []
         self._began = time.monotonic()
+        self._reporter: Reporter | None = None
 
     def set_global(self, name: str, value: Any) -> None:
         """Take a global option; ``-v`` before and after the verb add up."""
@@ -75,7 +77,11 @@ class Session:
             redact=self.redact,
         )
         with reporter:
-            yield reporter
+            self._reporter = reporter
+            try:
+                yield reporter
+            finally:
+                self._reporter = None
         self.notes.extend(reporter.notes)
 
     def answer(self, kind: str, body: Mapping[str, object], lines: Sequence[str]) -> None:
@@ -113,6 +119,17 @@ class Session:
             text = "note: " + "\n".join(plain(line) for line in message.split("\n"))
             for line in wrapped(self.redact(text), width_of(sys.stderr, self.env)):
                 click.echo(line, err=True)
+
+    def hear(self, event: "Event") -> None:
+        """Take what is told outside any report too, from any thread: a storage that is waited for.
+
+        Goes where the reporter writes, while one does.
+        """
+        reporter = self._reporter
+        if reporter is not None:
+            reporter(event)
+        elif message := getattr(event, "message", None):
+            self.note(message)
 
     @property
     def elapsed(self) -> float:

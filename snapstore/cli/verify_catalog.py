@@ -17,7 +17,7 @@ _Row = tuple[str, ListedSnapshot, str]
 
 def verify_catalog(session: Session, config: Config) -> None:
     """Compare catalog and storage, and tell. Raises IntegrityError when they do not agree."""
-    with client.open(config=config) as repository:
+    with client.open(config=config, listener=session.hear) as repository:
         report = repository.verify_repository()
     body = {
         "sound": report.sound,

@@ -8,6 +8,8 @@ from snapstore.client.catalog import CatalogVerbs
 from snapstore.client.moments import utc_now
 from snapstore.client.parts import configured_storage
 from snapstore.config import Config
+from snapstore.model.report import nobody
+from snapstore.ports import Listener
 from snapstore.registry import Registry
 from snapstore.repository import Repository
 
@@ -16,23 +18,23 @@ if TYPE_CHECKING:
 
 
 @contextmanager
-def open_catalog(config: Config) -> Iterator[CatalogVerbs]:
+def open_catalog(config: Config, listener: Listener = nobody) -> Iterator[CatalogVerbs]:
     """Yield the verbs that need nothing but the catalog of the configured repository.
 
-    Raises as ``open`` does.
+    ``listener`` hears the storage. Raises as ``open`` does.
     """
-    with closing(configured_storage(config, Registry())) as storage:
+    with closing(configured_storage(config, Registry(), listener)) as storage:
         yield CatalogVerbs(config, Repository.open(storage), utc_now)
 
 
 @contextmanager
-def open_taking(config: Config) -> Iterator["SnapshotVerbs"]:
+def open_taking(config: Config, listener: Listener = nobody) -> Iterator["SnapshotVerbs"]:
     """Yield the verbs that take snapshots into the configured repository.
 
-    Raises as ``open`` does.
+    ``listener`` hears the storage. Raises as ``open`` does.
     """
     # Imported here: a listing takes none.
     from snapstore.client.taking import SnapshotVerbs
 
-    with closing(configured_storage(config, Registry())) as storage:
+    with closing(configured_storage(config, Registry(), listener)) as storage:
         yield SnapshotVerbs(config, Repository.open(storage))

@@ -9,7 +9,8 @@ from snapstore.client.moments import utc_now
 from snapstore.client.parts import configured_storage, layout_options
 from snapstore.client.snapstore import Snapstore
 from snapstore.config import Config, load_config
-from snapstore.ports import Clock
+from snapstore.model.report import nobody
+from snapstore.ports import Clock, Listener
 from snapstore.registry import Registry, url_scheme
 from snapstore.repository import Repository
 
@@ -21,16 +22,18 @@ def create(
     env: Mapping[str, str] | None = None,
     clock: Clock = utc_now,
     registry: Registry | None = None,
+    listener: Listener = nobody,
 ) -> Snapstore:
     """Make a repository at a URL, or where the configuration says, and open it.
 
-    Without ``config`` the environment (``env``: another) and the usual files are read. Raises
-    RepositoryExistsError, ConflictError when something else is there, StorageUnfitError when the
-    storage cannot keep the promises a repository needs, or ConfigError.
+    Without ``config`` the environment (``env``: another) and the usual files are read. ``listener``
+    hears what the storage has to say, now and later, from any thread. Raises RepositoryExistsError,
+    ConflictError when something else is there, StorageUnfitError when the storage cannot keep the
+    promises a repository needs, or ConfigError.
     """
     settings = _settings(url, config, env)
     plugins = registry or Registry()
-    storage = configured_storage(settings, plugins)
+    storage = configured_storage(settings, plugins, listener)
     try:
         repository = Repository.create(
             storage,
@@ -50,15 +53,17 @@ def open(  # noqa: A001
     env: Mapping[str, str] | None = None,
     clock: Clock = utc_now,
     registry: Registry | None = None,
+    listener: Listener = nobody,
 ) -> Snapstore:
     """Open the repository at a URL, or where the configuration says.
 
-    Without ``config`` the environment (``env``: another) and the usual files are read. Raises
+    Without ``config`` the environment (``env``: another) and the usual files are read. ``listener``
+    hears what the storage has to say, now and later, from any thread. Raises
     RepositoryNotFoundError, ConfigError, or UnavailableError.
     """
     settings = _settings(url, config, env)
     plugins = registry or Registry()
-    storage = configured_storage(settings, plugins)
+    storage = configured_storage(settings, plugins, listener)
     try:
         repository = Repository.open(storage)
     except BaseException:

@@ -10,12 +10,15 @@ import msgspec
 from snapstore.config import Config
 from snapstore.config.schema import StoreConfig
 from snapstore.errors import ConfigError
+from snapstore.model.report import nobody
 from snapstore.ports import (
     Changelog,
     Discovery,
     Layout,
+    Listener,
     ObjectStorage,
     StoreBackend,
+    TellingStorage,
     WatchingLayout,
 )
 from snapstore.registry import BUILT_IN, Registry
@@ -109,15 +112,23 @@ def layout_options(config: Config, registry: Registry, name: str) -> dict[str, o
     return options
 
 
-def configured_storage(config: Config, registry: Registry) -> ObjectStorage:
-    """Make the storage of the configured repository; raises ConfigError when none is."""
+def configured_storage(
+    config: Config, registry: Registry, listener: Listener = nobody
+) -> ObjectStorage:
+    """Make the storage of the configured repository; raises ConfigError when none is.
+
+    ``listener`` hears what it has to say while it works.
+    """
     if config.repository.url is None:
         raise ConfigError(
             "no repository was named",
             hint="give --repository URL, set SNAPSTORE_REPOSITORY, or write repository.url",
             key="repository.url",
         )
-    return registry.storage(config.repository.url, config.repository.options)
+    storage = registry.storage(config.repository.url, config.repository.options)
+    if isinstance(storage, TellingStorage):
+        storage.listen(listener)
+    return storage
 
 
 @contextmanager

@@ -127,7 +127,9 @@ def prepare(
             if dry_run:
                 return plan_prepare(place, ports, options)
             return make_ready(place, ports, options)
-        with open_repository(config=settings, clock=clock, registry=plugins) as repository:
+        with open_repository(
+            config=settings, clock=clock, registry=plugins, listener=listener
+        ) as repository:
             saved = newest_of(repository.repository.catalog, name)
 
             def restore(

@@ -240,7 +240,7 @@ def _asked(
     """
     if config.repository.url is None:
         return {}
-    with closing(configured_storage(config, registry)) as storage:
+    with closing(configured_storage(config, registry, listener)) as storage:
         try:
             return question(Repository.open(storage).catalog)
         except (UnavailableError, NotFoundError, IntegrityError) as error:

@@ -8,10 +8,16 @@ from datetime import datetime, timedelta
 import msgspec
 
 from snapstore.model.identity import StoreId
-from snapstore.model.report import Noted
+from snapstore.model.report import Event, Noted
 from snapstore.model.retention import Candidate, Decision, RetentionPolicy, plan_retention
 from snapstore.model.units import count, spell_duration
 from snapstore.operations.deadline import Monotonic
+from snapstore.operations.leftovers import (
+    VERSIONS_NOTE,
+    abandoned_uploads,
+    abort_upload,
+    keeps_versions,
+)
 from snapstore.operations.prune_report import Amount, PruneReport
 from snapstore.operations.survey import Survey, survey
 from snapstore.operations.sweep_plan import SweepPlan, Waits, plan_sweep
@@ -22,7 +28,7 @@ from snapstore.operations.upkeep import (
     clock_went_back,
     upkeep,
 )
-from snapstore.ports import Clock, Listener, ObjectStat, UnfinishedUpload
+from snapstore.ports import Clock, Listener, ObjectStat
 from snapstore.repository import Repository, keys
 from snapstore.repository.leases import storage_clock
 
@@ -50,13 +56,16 @@ def plan_prune(repository: Repository, options: PruneOptions, *, clock: Clock) -
     waits = Waits.of(repository.marker.longest_run, options.grace)
     removed = {decision.listed.id for decision in decisions if not decision.kept}
     plan = plan_sweep(found, removed=removed, storage_now=storage_now, waits=waits)
-    uploads = _abandoned(repository, storage_now - waits.unfinished)
+    told: list[Event] = []
+    uploads = abandoned_uploads(repository, storage_now - waits.unfinished, told.append)
+    versions = keeps_versions(repository.storage)
     blobs = _amount(plan.delete, found.blobs)
     manifests = _amount(plan.delete_manifests, found.manifests)
     return PruneReport(
         dry_run=True,
         decisions=decisions,
-        freed=_sum(blobs, manifests),
+        freed=Amount() if versions else _sum(blobs, manifests),
+        kept_as_versions=_sum(blobs, manifests) if versions else Amount(),
         deleted_blobs=blobs,
         deleted_manifests=manifests,
         aborted_uploads=len(uploads),
@@ -65,7 +74,11 @@ def plan_prune(repository: Repository, options: PruneOptions, *, clock: Clock) -
         wait=waits.condemned,
         lost=plan.lost,
         unjudged=plan.unjudged,
-        notes=_notes(found, plan, waits),
+        notes=(
+            *_notes(found, plan, waits),
+            *(each.message for each in told if isinstance(each, Noted)),
+            *([VERSIONS_NOTE] if versions else ()),
+        ),
     )
 
 
@@ -136,10 +149,15 @@ class _Prune:
         manifests = self._delete(plan.delete_manifests, keys.manifest, found.manifests)
         self._condemn(plan)
         self._tidy(plan)
+        versions = keeps_versions(self._repository.storage)
+        if versions:
+            self._listener(Noted(message=VERSIONS_NOTE))
+            notes = (*notes, VERSIONS_NOTE)
         return PruneReport(
             dry_run=False,
             decisions=tuple(_carried_out(decisions, removed)),
-            freed=_sum(blobs, manifests),
+            freed=Amount() if versions else _sum(blobs, manifests),
+            kept_as_versions=_sum(blobs, manifests) if versions else Amount(),
             deleted_blobs=blobs,
             deleted_manifests=manifests,
             aborted_uploads=self._abort_uploads(),
@@ -203,11 +221,11 @@ class _Prune:
 
     def _abort_uploads(self) -> int:
         before = self._right.storage_now - self._waits.unfinished
-        uploads = _abandoned(self._repository, before)
-        for upload in uploads:
+        aborted = 0
+        for upload in abandoned_uploads(self._repository, before, self._listener):
             self._right.keep()
-            self._repository.storage.abort_upload(upload)
-        return len(uploads)
+            aborted += abort_upload(self._repository, upload, self._listener)
+        return aborted
 
     def _each(self, names: Collection[str], work: Callable[[str], object]) -> None:
         with ThreadPoolExecutor(self._options.parallel, "prune") as pool:
@@ -261,15 +279,6 @@ def _require_no_future(found: Survey, storage_now: datetime) -> None:
     latest = max((stat.modified_at for stat in stats), default=storage_now)
     if latest > storage_now + CLOCKS_MAY_DIFFER_BY:
         raise clock_went_back("the storage", storage_now, latest)
-
-
-def _abandoned(repository: Repository, before: datetime) -> list[UnfinishedUpload]:
-    """Return the uploads of ours that no run can still be at work on."""
-    return [
-        upload
-        for upload in repository.storage.unfinished_uploads()
-        if upload.started_at < before and upload.key.startswith((*keys.FOLDERS, "."))
-    ]
 
 
 def _notes(found: Survey, plan: SweepPlan, waits: Waits) -> tuple[str, ...]:

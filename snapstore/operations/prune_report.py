@@ -17,8 +17,10 @@ class Amount(msgspec.Struct, frozen=True, kw_only=True):
 class PruneReport(msgspec.Struct, frozen=True, kw_only=True):
     """The verdict on every snapshot, then what the sweep did with bytes.
 
-    ``freed`` is gone for good: blobs, manifests, unfinished uploads. ``condemned`` was marked now;
-    ``waiting`` was marked before: both go with a prune that comes ``wait`` after the mark.
+    ``freed`` is gone for good: blobs, manifests, unfinished uploads. ``kept_as_versions`` was
+    deleted as well, and stays as old versions of a bucket that keeps those. ``condemned`` was
+    marked now; ``waiting`` was marked before: both go with a prune that comes ``wait`` after the
+    mark.
     ``lost`` are ids of snapshots whose catalog entries seem to be lost: they are kept for a repair.
     ``unjudged`` says why nothing of the blobs was condemned or deleted; empty as a rule. ``failed``
     are keys that the storage would not delete. ``notes`` are sentences for the operator.
@@ -27,6 +29,7 @@ class PruneReport(msgspec.Struct, frozen=True, kw_only=True):
     dry_run: bool
     decisions: tuple[Decision, ...]
     freed: Amount
+    kept_as_versions: Amount = Amount()
     deleted_blobs: Amount
     deleted_manifests: Amount
     aborted_uploads: int

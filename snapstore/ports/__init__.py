@@ -31,7 +31,9 @@ from snapstore.ports.storage import (
     FileCopy,
     ObjectStat,
     ObjectStorage,
+    TellingStorage,
     UnfinishedUpload,
+    VersioningStorage,
 )
 from snapstore.ports.store import (
     Capture,
@@ -73,7 +75,9 @@ __all__ = [
     "StoreView",
     "StoreWriter",
     "Tail",
+    "TellingStorage",
     "UnfinishedUpload",
+    "VersioningStorage",
     "WatchingLayout",
     "WritableBackend",
 ]

@@ -1,12 +1,13 @@
 """The object storage: bytes by key."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import AbstractContextManager
 from datetime import datetime
 from typing import Protocol, runtime_checkable
 
 import msgspec
 
+from snapstore.model.report import Event
 from snapstore.model.store import ByteSource
 
 
@@ -116,6 +117,24 @@ class CheckingStorage(ObjectStorage, Protocol):
 
         What ``put_file`` raises stays the same.
         """
+        ...
+
+
+@runtime_checkable
+class TellingStorage(ObjectStorage, Protocol):
+    """A storage that has something to say while it works: that it is waited for, what it lacks."""
+
+    def listen(self, listener: Callable[[Event], None]) -> None:
+        """Send notes there from now on, from any thread; those from before are sent at once."""
+        ...
+
+
+@runtime_checkable
+class VersioningStorage(ObjectStorage, Protocol):
+    """A storage that may keep what is deleted as an old version."""
+
+    def keeps_versions(self) -> bool:
+        """Whether it does, so that deleting frees nothing; False where that cannot be known."""
         ...
 
 

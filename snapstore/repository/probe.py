@@ -4,7 +4,7 @@ import uuid
 from concurrent.futures import ThreadPoolExecutor
 from threading import Barrier
 
-from snapstore.errors import ObjectExistsError, StorageUnfitError
+from snapstore.errors import ObjectExistsError, StorageError, StorageUnfitError
 from snapstore.ports import ObjectStorage
 from snapstore.repository import keys
 
@@ -21,7 +21,7 @@ def require_conditional_puts(storage: ObjectStorage) -> None:
     probe = f"{keys.PROBES}{uuid.uuid4().hex}"
     contested = f"{probe}-race"
     try:
-        if not _put(storage, probe, b"first"):
+        if not _put_first(storage, probe):
             raise _unfit("a put-if-absent of a free key was refused")
         if _put(storage, probe, b"second") or _get(storage, probe) != b"first":
             raise _unfit("a put-if-absent wrote over an object")
@@ -57,6 +57,19 @@ def _put(storage: ObjectStorage, key: str, body: bytes) -> bool:
     except ObjectExistsError:
         return False
     return True
+
+
+def _put_first(storage: ObjectStorage, key: str) -> bool:
+    """Put, and find out whether it is the condition that a refusing storage cannot bear."""
+    try:
+        return _put(storage, key, b"first")
+    except StorageError as error:
+        storage.put(key, b"first")
+        storage.delete([key])
+        try:
+            return _put(storage, key, b"first")
+        except StorageError:
+            raise _unfit(f"it refuses those, and takes plain ones: {error.message}") from error
 
 
 def _get(storage: ObjectStorage, key: str) -> bytes:

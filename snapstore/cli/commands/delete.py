@@ -28,7 +28,7 @@ def command(session: Session, refs: tuple[str, ...], yes: bool, dry_run: bool) -
     """Take snapshots out of the catalog. Their bytes go with a later sweep, unless others share
     them. A pinned snapshot is refused.
     """
-    with client.open(config=session.config()) as repository:
+    with client.open(config=session.config(), listener=session.hear) as repository:
         found = repository.delete(refs, dry_run=True)
         if not (yes or dry_run):
             if session.json or not sys.stdin.isatty():

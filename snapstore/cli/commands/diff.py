@@ -21,7 +21,7 @@ from snapstore.operations.diff import SnapshotDiff
 @click.pass_obj
 def command(session: Session, old: str, new: str) -> None:
     """Compare the files of two snapshots by their content."""
-    with client.open(config=session.config()) as repository:
+    with client.open(config=session.config(), listener=session.hear) as repository:
         found = repository.diff(old, new)
     session.answer(
         "snapshot_diff",

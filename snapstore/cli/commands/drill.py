@@ -74,7 +74,10 @@ def command(
     could not be drilled; 5, 12: none could.
     """
     config = session.config({"transfer.limit_rate": (limit_rate, "--limit-rate")})
-    with client.open(config=config) as repository, session.reporting() as reporter:
+    with (
+        client.open(config=config, listener=session.hear) as repository,
+        session.reporting() as reporter,
+    ):
         report = repository.drill(
             refs,
             application=application,

@@ -72,12 +72,12 @@ def _make(
         return
     created = True
     try:
-        repository = client.create(config=config)
+        repository = client.create(config=config, listener=session.hear)
     except RepositoryExistsError:
         if not exist_ok:
             raise
         created = False
-        repository = client.open(config=config)
+        repository = client.open(config=config, listener=session.hear)
     with repository:
         marker = repository.repository.marker
         lines.append(

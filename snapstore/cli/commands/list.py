@@ -46,7 +46,7 @@ def command(
     long: bool,
 ) -> None:
     """List the snapshots of the repository, the newest of each store first."""
-    with client.open_catalog(session.config()) as repository:
+    with client.open_catalog(session.config(), session.hear) as repository:
         listing = repository.list(
             application=application,
             task=task,

@@ -20,7 +20,7 @@ from snapstore.cli.text import short
 @click.pass_obj
 def command(session: Session, refs: tuple[str, ...], reason: str) -> None:
     """Keep snapshots: retention does not remove them, and delete refuses to."""
-    with client.open(config=session.config()) as repository:
+    with client.open(config=session.config(), listener=session.hear) as repository:
         found = repository.pin(refs, reason=reason)
     session.done(
         "pinned",

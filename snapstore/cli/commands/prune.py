@@ -62,7 +62,10 @@ def command(
         f"retention.{name}": (value, f"--{name.replace('_', '-')}")
         for name, value in {**counts, "keep_within": keep_within}.items()
     }
-    with client.open(config=session.config(given)) as repository, session.reporting() as reporter:
+    with (
+        client.open(config=session.config(given), listener=session.hear) as repository,
+        session.reporting() as reporter,
+    ):
         report = repository.prune(
             application=application,
             accept_earlier_clock=accept_earlier_clock,
@@ -103,6 +106,7 @@ def _document(report: PruneReport) -> dict[str, Any]:
         ],
         "removed": len(report.removed),
         "freed_bytes": report.freed.size_bytes,
+        "kept_as_versions": report.kept_as_versions,
         "deleted_blobs": report.deleted_blobs,
         "deleted_manifests": report.deleted_manifests,
         "aborted_uploads": report.aborted_uploads,
@@ -148,7 +152,11 @@ def _lines(report: PruneReport, seconds: float) -> list[str]:
     freed = format_size(report.freed.size_bytes)
     blobs = count(report.deleted_blobs.count, "blob")
     manifests = count(report.deleted_manifests.count, "manifest")
-    lines.append(f"{freed} {would}freed: {blobs}, {manifests}; {format_duration(seconds)}")
+    moved = f"{blobs}, {manifests}; {format_duration(seconds)}"
+    if report.kept_as_versions.count:
+        kept = format_size(report.kept_as_versions.size_bytes)
+        moved = f"{kept} {would}deleted, and kept by the bucket as old versions: {moved}"
+    lines.append(f"{freed} {would}freed: {moved}")
     return lines
 
 

@@ -42,7 +42,10 @@ def command(
     exit code is 4.
     """
     config = session.config({"transfer.limit_rate": (limit_rate, "--limit-rate")})
-    with client.open(config=config) as repository, session.reporting() as reporter:
+    with (
+        client.open(config=config, listener=session.hear) as repository,
+        session.reporting() as reporter,
+    ):
         report = repository.repair(
             read_data=read_data,
             accept_earlier_clock=accept_earlier_clock,

@@ -158,7 +158,7 @@ def command(
             "restore_report", report_document(report), report_lines(report, session.elapsed)
         )
 
-    with client.open(config=config) as repository:
+    with client.open(config=config, listener=session.hear) as repository:
         try:
             restore(repository)
         except PartialFailureError as exc:

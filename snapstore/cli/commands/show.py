@@ -31,7 +31,7 @@ def command(session: Session, ref: str, files: bool) -> None:
     REF is the beginning of an id, application/task/store, application/store:partition or
     topic:partition; with @OFFSET or @TIME the newest that is not beyond.
     """
-    with client.open(config=session.config()) as repository:
+    with client.open(config=session.config(), listener=session.hear) as repository:
         shown = repository.show(ref)
     body = snapshot_document(shown.snapshot, pinned=shown.pinned)
     lines = _lines(shown)

@@ -112,7 +112,7 @@ def command(
             "transfer.parallel": (parallel, "--parallel"),
         }
     )
-    with client.open_taking(config) as repository:
+    with client.open_taking(config, session.hear) as repository:
         if dry_run:
             _show_plan(session, repository, stores, tasks, capture)
             return

@@ -79,7 +79,7 @@ def command(
     threshold is crossed or a store has no usable snapshot; 12: a changelog did not answer; 10: no
     snapshot at all.
     """
-    with client.open(config=session.config()) as repository:
+    with client.open(config=session.config(), listener=session.hear) as repository:
         report = repository.status(
             path_override(state_dir),
             application=application,

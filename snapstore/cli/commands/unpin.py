@@ -19,7 +19,7 @@ from snapstore.cli.text import short
 @click.pass_obj
 def command(session: Session, refs: tuple[str, ...]) -> None:
     """Undo a pin. A snapshot that is not pinned is no error."""
-    with client.open(config=session.config()) as repository:
+    with client.open(config=session.config(), listener=session.hear) as repository:
         found = repository.unpin(refs)
     session.done(
         "unpinned",

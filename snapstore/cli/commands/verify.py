@@ -63,7 +63,10 @@ def command(
             raise ConfigError("--catalog is about the whole repository, and stands alone")
         verify_catalog(session, config)
         return
-    with client.open(config=config) as repository, session.reporting() as reporter:
+    with (
+        client.open(config=config, listener=session.hear) as repository,
+        session.reporting() as reporter,
+    ):
         report = repository.verify(
             refs,
             read_data=read_data or sample is not None,

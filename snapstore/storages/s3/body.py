@@ -3,7 +3,7 @@
 import base64
 import io
 import threading
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import IO, cast
 
@@ -24,7 +24,7 @@ class SourceBody:
     announced, so a server never gets a whole body that is wrong; without it, that is left to a
     server that is known to refuse such a body. After a failure of the source it cannot be
     rewound, which makes botocore give up at once instead of trying again; ``failure`` then says
-    why. Setting ``stopped`` ends a transfer that is under way.
+    why. Setting ``stopped`` ends a transfer that is under way; ``moved`` is called for each piece.
     """
 
     def __init__(
@@ -37,6 +37,7 @@ class SourceBody:
         stop: int | None = None,
         hashed: bool = True,
         stopped: threading.Event | None = None,
+        moved: Callable[[], None] = lambda: None,
     ) -> None:
         self.failure: CaptureError | None = None
         self.size = (source.size if stop is None else stop) - start
@@ -46,6 +47,7 @@ class SourceBody:
         self._start = start
         self._hashed = hashed
         self._stopped = stopped or threading.Event()
+        self._moved = moved
         self._at_end = False
         self._rewind()
 
@@ -77,6 +79,7 @@ class SourceBody:
         third of the time that the processor needs for an upload.
         """
         del length
+        self._moved()
         if self._stopped.is_set():
             raise InterruptedError("the upload was given up")
         return self._next()

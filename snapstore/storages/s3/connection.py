@@ -11,10 +11,13 @@ from botocore.exceptions import ClientError
 from botocore.session import Session
 
 from snapstore.storages.s3.answers import check_answer, note_request
-from snapstore.storages.s3.content_md5 import add_content_md5
+from snapstore.storages.s3.clocks import ClockNote
+from snapstore.storages.s3.content_md5 import only_content_md5
 from snapstore.storages.s3.credentials import Credentials
 from snapstore.storages.s3.errors import code_of, configured
+from snapstore.storages.s3.notes import Notes
 from snapstore.storages.s3.options import S3Options, check_endpoint
+from snapstore.storages.s3.patience import TELL_AFTER_S, Patience
 from snapstore.storages.s3.session import new_session, request_settings
 
 if TYPE_CHECKING:
@@ -28,7 +31,9 @@ _EXPIRED = ("ExpiredToken", "ExpiredTokenException", "InvalidToken", "TokenRefre
 class S3Connection:
     """Runs requests, with credentials from where AWS tools look: environment, profile, SSO."""
 
-    def __init__(self, options: S3Options) -> None:
+    def __init__(self, options: S3Options, *, tell_after_s: float = TELL_AFTER_S) -> None:
+        self.notes = Notes()
+        self.patience = Patience(options.give_up_after, self.notes, tell_after_s=tell_after_s)
         self._options = options
         self._lock = threading.Lock()
         self._client, self._credentials = self._connected()
@@ -40,7 +45,7 @@ class S3Connection:
         is run once more with those. Raises botocore's errors.
         """
         client = self._client
-        with self._credentials.kept_from_errors():
+        with self.patience.waiting(), self._credentials.kept_from_errors():
             try:
                 return request(client)
             except ClientError as error:
@@ -50,6 +55,7 @@ class S3Connection:
 
     def close(self) -> None:
         self._client.close()
+        self.patience.close()
 
     def _renewed(self, expired: "S3Client") -> bool:
         """Whether there is a client now with other credentials than the expired one had."""
@@ -66,8 +72,9 @@ class S3Connection:
     def _connected(self) -> tuple["S3Client", Credentials]:
         options = self._options
         with configured("connect to S3"):
-            session = new_session(options)
-        credentials = Credentials(session)
+            session = new_session(options, self.patience)
+        with self.patience.waiting():
+            credentials = Credentials(session)
         with configured("connect to S3"):
             endpoint_url = options.endpoint_url or _endpoint_of_environment(session)
             if options.addressing_style == "auto" and _is_own(endpoint_url):
@@ -77,7 +84,9 @@ class S3Connection:
                 # The endpoint comes from the profile. To make a client twice takes its time.
                 options = msgspec.structs.replace(options, addressing_style="path")
                 client = _client(session, options)
-        client.meta.events.register("before-sign.s3", credentials.before_sign)
+        events = client.meta.events
+        events.register("before-sign.s3", credentials.before_sign)
+        events.register("needs-retry.s3", ClockNote(self.notes).after_attempt)
         return client, credentials
 
 
@@ -102,7 +111,8 @@ def _client(session: Session, options: S3Options) -> "S3Client":
         verify=options.ca_bundle,
         config=client_config(options),
     )
-    client.meta.events.register("before-call.s3.DeleteObjects", add_content_md5)
+    if options.checksum_mode == "when_required":
+        client.meta.events.register("before-call.s3.DeleteObjects", only_content_md5)
     client.meta.events.register("before-parameter-build.s3", note_request)
     client.meta.events.register_first("needs-retry.s3", check_answer)
     return cast("S3Client", client)

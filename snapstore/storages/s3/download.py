@@ -46,14 +46,19 @@ class Download:
         """
         position = start
         waits = delays(self._attempts)
+        patience = self._connection.patience
+        since = patience.now()
         while position < stop:
             before = position
             answer, opened = opened or self._request_range(position, stop), None
             with closing(answer["Body"]) as body:
                 try:
-                    while position < stop and (
-                        chunk := body.read(min(_READ_BYTES, stop - position))
-                    ):
+                    while position < stop:
+                        with patience.waiting():
+                            chunk = body.read(min(_READ_BYTES, stop - position))
+                            if not chunk:
+                                break
+                            patience.moved()
                         position += len(chunk)
                         yield chunk
                 except (BotoCoreError, HTTPError, OSError) as error:
@@ -63,7 +68,10 @@ class Download:
             if position == stop:
                 return
             if position > before:
-                waits = delays(self._attempts)
+                waits, since = delays(self._attempts), patience.now()
+            patience.require(
+                since, f"cannot {self._action}: the connection broke at byte {position}"
+            )
             wait_s = next(waits, None)
             if wait_s is None:
                 raise StorageError(

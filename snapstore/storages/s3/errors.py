@@ -33,8 +33,10 @@ from snapstore.errors import (
     NoSpaceError,
     SnapstoreError,
     StorageError,
+    StorageUnfitError,
 )
 from snapstore.storages.s3.answers import FOREIGN, INCOMPLETE, REDIRECTED
+from snapstore.storages.s3.clocks import REFUSED_BEYOND, clock_difference, spell_difference
 
 _POLICY = "check that the policy of these credentials allows it, and the policy of the bucket"
 _KEYS = "check the access key and the secret key"
@@ -92,7 +94,6 @@ _HINTS: Final[Mapping[str, str]] = {
     "InvalidRequest": _CHECKSUM,
     "MalformedTrailerError": _CHECKSUM,
     "MissingContentLength": _CHECKSUM,
-    "NotImplemented": _OLD_SERVER,
     "SlowDown": "lower transfer.parallel or transfer.limit_rate, then run again",
     "XAmzContentSHA256Mismatch": _CHECKSUM,
 }
@@ -145,6 +146,13 @@ def explained(error: ClientError, action: str, *, hint: str | None = None) -> Sn
     tried = f", {attempts} attempts" if attempts > 1 else ""
     message = f"cannot {action}: {said or 'refused'} ({code}, HTTP {status}{tried})"
     facts = {"code": code, "status": status, "attempts": attempts}
+    ahead = clock_difference(error.response.get("ResponseMetadata", {}).get("HTTPHeaders", {}))
+    if status == 403 and ahead is not None and abs(ahead) > REFUSED_BEYOND:
+        return CredentialsError(
+            f"{message}; {spell_difference(ahead)}", hint="set the clock of this machine", **facts
+        )
+    if code == "NotImplemented" or status == 501:
+        return StorageUnfitError(message, hint=hint or _OLD_SERVER, **facts)
     if code in _FINAL:
         region = _told_region(error)
         told = f"set repository.options.region to {region}" if region else _FINAL[code]

@@ -138,6 +138,7 @@ class MultipartUpload:
             stop=part.stop,
             hashed=self._hash_again,
             stopped=self._stopped,
+            moved=self._connection.patience.moved,
         )
 
         def request(client: "S3Client") -> "UploadPartOutputTypeDef":

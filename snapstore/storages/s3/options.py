@@ -30,7 +30,8 @@ class S3Options(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields
     ``max_parts`` is 10,000 at AWS, 1,000 at some other providers. ``checksum_mode`` is about the
     checksums that the AWS library adds by itself; snapstore always sends a SHA-256.
     ``proxies`` maps ``http`` and ``https`` to a URL in place of the environment's proxy variables;
-    an empty map means none. ``max_attempts`` counts the first one.
+    an empty map means none. ``max_attempts`` counts the first one; no request is tried again when
+    nothing has come or gone for ``give_up_after``.
     """
 
     endpoint_url: str | None = None
@@ -51,6 +52,7 @@ class S3Options(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields
     connections: Count = 16
     connect_timeout: timedelta = timedelta(seconds=10)
     read_timeout: timedelta = timedelta(seconds=60)
+    give_up_after: timedelta = timedelta(minutes=2)
 
     def check(self) -> None:
         """Raise ConfigError for values that cannot work together."""
@@ -60,7 +62,7 @@ class S3Options(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields
             raise _wrong("part_size", "must be from 5 MiB to 5 GiB")
         if self.sse_kms_key_id is not None and self.sse not in ("aws:kms", "aws:kms:dsse"):
             raise _wrong("sse_kms_key_id", "needs sse: aws:kms")
-        for name in ("connect_timeout", "read_timeout"):
+        for name in ("connect_timeout", "read_timeout", "give_up_after"):
             if getattr(self, name) <= timedelta(0):
                 raise _wrong(name, "must be longer than nothing")
         if self.ca_bundle is not None and not Path(self.ca_bundle).is_file():

@@ -10,6 +10,7 @@ from botocore.loaders import JSONFileLoader, Loader
 from botocore.session import Session
 
 from snapstore.storages.s3.options import S3Options
+from snapstore.storages.s3.patience import Patience
 from snapstore.storages.s3.times import parse_time
 
 _SERVICES: Final = ("s3", "signin", "sso", "sso-oidc", "sts")
@@ -59,10 +60,10 @@ class _ServiceLoader(Loader):
         return [*_SERVICES]
 
 
-def new_session(options: S3Options) -> Session:
+def new_session(options: S3Options, patience: Patience) -> Session:
     """Return a session; a variable that is set to nothing counts as not set.
 
-    What it asks for credentials answers within the time-outs of the options too.
+    ``patience`` watches over all its requests, those for credentials too.
     """
     session = Session(
         profile=options.profile,
@@ -78,6 +79,7 @@ def new_session(options: S3Options) -> Session:
     session.get_component("response_parser_factory").set_parser_defaults(
         timestamp_parser=parse_time
     )
+    session.get_component("event_emitter").register("needs-retry", patience.after_attempt)
     session.set_default_client_config(Config(**request_settings(options)))
     return session
 
@@ -86,6 +88,6 @@ def request_settings(options: S3Options) -> dict[str, Any]:
     """Return how botocore sends any request: time-outs and attempts."""
     return {
         "retries": {"mode": "standard", "total_max_attempts": options.max_attempts},
-        "connect_timeout": options.connect_timeout.total_seconds(),
-        "read_timeout": options.read_timeout.total_seconds(),
+        "connect_timeout": min(options.connect_timeout, options.give_up_after).total_seconds(),
+        "read_timeout": min(options.read_timeout, options.give_up_after).total_seconds(),
     }

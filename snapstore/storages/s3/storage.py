@@ -2,7 +2,7 @@
 
 from collections.abc import Iterator, Sequence
 
-from botocore.exceptions import ClientError
+from botocore.exceptions import BotoCoreError, ClientError
 
 from snapstore.errors import (
     BlobCorruptError,
@@ -12,10 +12,10 @@ from snapstore.errors import (
     StorageError,
 )
 from snapstore.model.store import ByteSource
-from snapstore.ports import ObjectStat, UnfinishedUpload
+from snapstore.ports import Listener, ObjectStat, UnfinishedUpload
 from snapstore.storages.s3.answers import from_storage
 from snapstore.storages.s3.connection import S3Connection
-from snapstore.storages.s3.deletion import delete_objects
+from snapstore.storages.s3.deletion import Deletion
 from snapstore.storages.s3.download import Download
 from snapstore.storages.s3.errors import status_of, translated
 from snapstore.storages.s3.listing import Listing
@@ -25,7 +25,8 @@ from snapstore.storages.s3.upload import Uploader
 
 
 class S3Storage:
-    """Keeps objects in one bucket below one prefix; implements ObjectStorage.
+    """Keeps objects in one bucket below one prefix; implements ObjectStorage,
+    TellingStorage and VersioningStorage.
 
     Requests that fail for a while (503, 500, a broken connection) are repeated with growing random
     waits, ``options.max_attempts`` times in all. ETags are compared with themselves only: with
@@ -43,6 +44,7 @@ class S3Storage:
         self._prefix = place.prefix
         self._connection = S3Connection(self.options)
         self._uploader = Uploader(self._connection, self._bucket, self.options)
+        self._deletion = Deletion(self._connection, self._bucket, self.options)
         self._listing = Listing(self._connection, self._bucket, self._prefix)
         self._bucket_seen = False
 
@@ -109,12 +111,7 @@ class S3Storage:
         yield from self._listing.objects(prefix, start_after)
 
     def delete(self, keys: Sequence[str]) -> None:
-        refused = delete_objects(
-            self._connection,
-            self._bucket,
-            [self._prefix + key for key in keys],
-            attempts=self.options.max_attempts,
-        )
+        refused = self._deletion.delete([self._prefix + key for key in keys])
         if refused:
             failed = sorted(self._relative(key) for key in refused)
             first = f"cannot delete {failed[0]}: {refused[self._prefix + failed[0]]}"
@@ -136,6 +133,19 @@ class S3Storage:
 
     def rely_on_checks(self) -> None:
         self._uploader.server_checks = True
+
+    def listen(self, listener: Listener) -> None:
+        self._connection.notes.listen(listener)
+
+    def keeps_versions(self) -> bool:
+        """Whether the bucket keeps what is deleted; seen by deletions where it may not be asked."""
+        try:
+            answer = self._connection.run(
+                lambda client: client.get_bucket_versioning(Bucket=self._bucket)
+            )
+        except (BotoCoreError, ClientError, StorageError):
+            return self._deletion.left_versions
+        return answer.get("Status") == "Enabled" or self._deletion.left_versions
 
     def close(self) -> None:
         self._uploader.close()

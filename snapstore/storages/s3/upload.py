@@ -152,7 +152,13 @@ class Uploader:
         )
 
     def _put_source(self, key: str, source: ByteSource, sha256: str) -> None:
-        body = SourceBody(source, key, sha256, hashed=not self.server_checks)
+        body = SourceBody(
+            source,
+            key,
+            sha256,
+            hashed=not self.server_checks,
+            moved=self._connection.patience.moved,
+        )
 
         def request(client: "S3Client") -> "PutObjectOutputTypeDef":
             body.seek(0)
