@@ -7,7 +7,12 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from snapstore.errors import SourceDamagedError
-from snapstore.layouts.kafka_streams.checkpoint import parse_checkpoint, render_checkpoint
+from snapstore.layouts.kafka_streams.checkpoint import (
+    lines_passed_over,
+    on_passed_over,
+    parse_checkpoint,
+    render_checkpoint,
+)
 from snapstore.model.identity import ChangelogPartition
 
 PATH = Path("0_3/.checkpoint")
@@ -32,6 +37,11 @@ A, B = ChangelogPartition("app-a-changelog", 3), ChangelogPartition("app-b-chang
         ("no end of line at the end", b"0\n1\nt 0 5", {("t", 0): 5}),
         ("several spaces and a tab", b"0\n1\nt  0\t5\n", {("t", 0): 5}),
         ("a topic with dots and a hyphen", b"0\n1\norders.v2-x 1 5\n", {("orders.v2-x", 1): 5}),
+        ("H12: another negative number", b"0\n2\nt 0 -1\nu 0 7\n", {("u", 0): 7}),
+        ("H12: nothing but such a line", b"0\n1\nt 0 -5\n", {}),
+        ("H12: a negative partition", b"0\n2\nt -1 5\nu 0 7\n", {("u", 0): 7}),
+        ("H12: one partition twice that counts once", b"0\n1\nt 0 5\nt 0 6\n", {("t", 0): 6}),
+        ("H12: spaces at the end of a line", b"0\n1\nt 0 5 \n", {("t", 0): 5}),
         ("a plus sign, as Java reads it", b"+0\n1\nt 0 +5\n", {("t", 0): 5}),
     ],
 )
@@ -58,11 +68,9 @@ def test_what_kafka_reads_is_read_alike(
         ("a blank line", b"0\n1\nt 0 5\n\n", 4, "''"),
         ("a space before the topic", b"0\n1\n t 0 5\n", 3, "' t 0 5'"),
         ("partition is no number", b"0\n1\nt p 5\n", 3, "'p'"),
-        ("negative partition", b"0\n1\nt -1 5\n", 3, "'-1'"),
         ("partition beyond an int", b"0\n1\nt 2147483648 5\n", 3, "'2147483648'"),
         ("offset is no number", b"0\n1\nt 0 5.0\n", 3, "'5.0'"),
         ("offset in other digits", "0\n1\nt 0 \u0665\n".encode(), 3, "'\u0665'"),
-        ("offset that means nothing", b"0\n1\nt 0 -1\n", 3, "'-1'"),
         ("offset beyond a long", b"0\n1\nt 0 9223372036854775808\n", 3, "'9223372036854775808'"),
         ("more digits than any number", b"0\n1\nt 0 " + b"9" * 5000 + b"\n", 3, None),
         ("announces more than there is", b"0\n2\nt 0 5\n", 2, "'2'"),
@@ -110,3 +118,11 @@ def test_what_is_written_is_sorted_and_ends_every_line() -> None:
 )
 def test_what_is_written_is_read_back(offsets: dict[ChangelogPartition, int | None]) -> None:
     assert parse_checkpoint(render_checkpoint(offsets), PATH) == offsets
+
+
+def test_h12_lines_that_are_passed_over_are_told_by_number_and_text() -> None:
+    (line,) = lines_passed_over(b"0\n2\napp-a-changelog 3 -1\napp-b-changelog 3 7\n", PATH)
+    assert line.changelog == A
+    assert on_passed_over(line, PATH).startswith(
+        f"{PATH}, line 3: Kafka Streams passes over 'app-a-changelog 3 -1'"
+    )

@@ -9,7 +9,13 @@ from pathlib import Path
 
 import pytest
 
-from snapstore.errors import CaptureError, StoreNotFoundError
+from snapstore.backends.rocksdb import RocksDBBackend
+from snapstore.errors import (
+    CaptureError,
+    SourceDamagedError,
+    StoreNotFoundError,
+    UnknownOffsetError,
+)
 from snapstore.layouts.kafka_streams import KafkaStreamsLayout
 from snapstore.layouts.kafka_streams.generation import generation_of, has_offsets_family
 from snapstore.model.store import StoreLocation
@@ -317,3 +323,84 @@ class TestGeneration:
         if current is not None:
             (tmp_path / "CURRENT").write_bytes(current)
         assert not has_offsets_family(tmp_path)
+
+
+def test_h12_a_line_that_is_passed_over_is_told_and_hides_no_other(
+    layout: KafkaStreamsLayout, tmp_path: Path
+) -> None:
+    task = tmp_path / "app" / "0_0"
+    store(task, "counts")
+    store(task, "sums")
+    write_checkpoint(task, "app-counts-changelog 0 -1", "app-sums-changelog 0 7")
+    discovery = layout.discover(tmp_path)
+    (note,) = discovery.notes
+    assert "line 3: Kafka Streams passes over 'app-counts-changelog 0 -1'" in note
+    noted = {one.store.store: layout.noted_offsets(one) for one in discovery.locations}
+    assert len(noted) == 2
+
+
+def test_h12_a_store_whose_line_is_passed_over_has_a_changelog_and_no_offset(
+    layout: KafkaStreamsLayout, tmp_path: Path
+) -> None:
+    task = tmp_path / "app" / "0_0"
+    for name in ("counts", "sums"):
+        make_database(task / "rocksdb" / name, {"default": {b"k": b"v"}})
+    write_checkpoint(task, "app-counts-changelog 0 -1", "app-sums-changelog 0 7")
+    counts, sums = layout.discover(tmp_path).locations
+    backend = RocksDBBackend()
+    with backend.capture(sums) as capture:
+        (position,) = layout.positions(
+            sums, layout.noted_offsets(sums), capture.view, running=False
+        )
+        assert position.applied_offset == 7
+    with backend.capture(counts) as capture, pytest.raises(UnknownOffsetError):
+        layout.positions(counts, layout.noted_offsets(counts), capture.view, running=False)
+
+
+@pytest.mark.parametrize("place", ["0_0/rocksdb/sums", "0_0/window"])
+def test_h14_a_plain_file_in_the_place_of_a_store_is_not_passed_over(
+    layout: KafkaStreamsLayout, tmp_path: Path, place: str
+) -> None:
+    task = tmp_path / "app" / "0_0"
+    store(task, "counts")
+    write_checkpoint(task, "app-window-changelog 0 7", "app-counts-changelog 0 7")
+    touch(tmp_path / "app" / place)
+    found = {one.store.store: one for one in layout.discover(tmp_path).locations}
+    broken = found[Path(place).name]
+    with (
+        pytest.raises(SourceDamagedError, match="is not a folder"),
+        RocksDBBackend().capture(broken),
+    ):
+        pass
+
+
+def test_h14_other_plain_files_and_folders_that_are_no_tasks_are_named(
+    layout: KafkaStreamsLayout, tmp_path: Path
+) -> None:
+    store(tmp_path / "app" / "0_0", "counts")
+    strange = (
+        touch(tmp_path / "app" / "0_0" / "notes.txt"),
+        store(tmp_path / "app" / "__topo__0_1", "sums").parents[1],
+        store(tmp_path / "app" / "__topo__" / "old", "sums").parents[1],
+    )
+    discovery = layout.discover(tmp_path)
+    assert named(discovery.locations) == ["app/0_0/counts"]
+    for path in strange:
+        assert any(note.startswith(f"{path}: ") for note in discovery.notes), path
+
+
+def test_h14_an_offset_file_and_a_database_that_differ_are_told(
+    layout: KafkaStreamsLayout, tmp_path: Path
+) -> None:
+    task = tmp_path / "app" / "0_0"
+    family = offsets_family({"app-counts-changelog-0": 40}, status=0)
+    make_database(task / "rocksdb" / "counts", family)
+    write_checkpoint(task, "app-counts-changelog 0 90")
+    (location,) = layout.discover(tmp_path).locations
+    noted = layout.noted_offsets(location)
+    with RocksDBBackend().capture(location) as capture:
+        positions = layout.positions(location, noted, capture.view, running=False)
+        (remark,) = layout.remarks(location, noted, capture.view, positions)
+    assert positions[0].applied_offset == 40
+    assert ".checkpoint notes 90 for app-counts-changelog:0" in remark
+    assert "the least of its databases is 40" in remark

@@ -350,3 +350,30 @@ def test_a_kill_at_any_point_leaves_a_directory_that_can_be_mended(
         assert rows(victim, tmp_path / f"raw-{number}") == expected, point
         left = [path.name for path in (victim / APPLICATION / WORK).rglob("*") if path.is_file()]
         assert set(left) <= {"lock"}, (point, left)
+
+
+def test_h12_a_store_whose_line_is_passed_over_is_not_called_clean(tmp_path: Path) -> None:
+    home = unpack("ks400-eos", tmp_path)
+    lines = (home / "0_0" / ".checkpoint").read_text().splitlines()
+    number = next(at for at, line in enumerate(lines) if "-plain-changelog" in line)
+    lines[number] = " ".join([*lines[number].split()[:2], "-1"])
+    (home / "0_0" / ".checkpoint").write_text("\n".join(lines) + "\n")
+    for guarantee, kind in (("at_least_once", "replays"), ("exactly_once_v2", "wipes")):
+        report = fsck(tmp_path, ports(), FsckOptions(tasks=("0_0",), guarantee=guarantee))
+        (verdict,) = (each for each in report.verdicts if each.store.store == "plain")
+        assert (verdict.kind, verdict.resume_offset) == (kind, None)
+        assert any("passes over" in note for note in report.notes)
+
+
+def test_h14_a_plain_file_in_the_place_of_a_store_is_damage_and_is_set_aside(
+    state_dir: Path,
+) -> None:
+    counts = state_dir / APPLICATION / "0_1" / "rocksdb" / "counts"
+    shutil.rmtree(counts)
+    counts.write_text("mine")
+    options = FsckOptions(tasks=("0_1",))
+    assert kinds(state_dir)["0_1/counts"] == "damaged"
+    (task,) = run(state_dir, options).tasks
+    assert not counts.exists()
+    assert task.quarantine is not None
+    assert (task.quarantine / "0_1" / "rocksdb" / "counts").read_text() == "mine"

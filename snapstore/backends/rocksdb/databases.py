@@ -9,7 +9,7 @@ import msgspec
 
 from snapstore.backends.rocksdb import names
 from snapstore.backends.rocksdb.held import unreadable
-from snapstore.errors import CaptureError
+from snapstore.errors import CaptureError, SourceDamagedError
 
 
 class Found(msgspec.Struct, frozen=True):
@@ -61,7 +61,11 @@ def list_names(folder: Path) -> list[str]:
     except PermissionError as error:
         raise unreadable(folder) from error
     except NotADirectoryError as error:
-        raise CaptureError(f"{folder} is not a folder", path=str(folder)) from error
+        raise SourceDamagedError(
+            f"{folder} is not a folder",
+            hint="the application fails at it: see what it is, and move it away",
+            path=str(folder),
+        ) from error
     except OSError as error:
         if error.errno == errno.ENOENT:
             raise

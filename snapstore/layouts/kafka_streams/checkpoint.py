@@ -2,13 +2,17 @@
 
 The grammar is that of Kafka's OffsetCheckpoint.java: a version (0), the number of entries, then
 ``TOPIC PARTITION OFFSET`` on a line each, ended by LF, CR or CR LF. Offsets are 64-bit; -4 stands
-for one that is not known and is None here. Files of this grammar are `.checkpoint` in a task
-directory and `.checkpoint_STORE`; `.checkpoint.tmp` is a half-written one and never read.
+for one that is not known and is None here; a line with any other negative number is passed over
+by Kafka Streams, as if it were not there, and so it is here. Files of this grammar are
+`.checkpoint` in a task directory and `.checkpoint_STORE`; `.checkpoint.tmp` is a half-written one
+and never read.
 """
 
 import re
 from collections.abc import Mapping
 from pathlib import Path
+
+import msgspec
 
 from snapstore.errors import SourceDamagedError
 from snapstore.model.identity import ChangelogPartition
@@ -23,12 +27,42 @@ _SPACE = re.compile(r"[ \t\x0b\f]+")
 Offsets = dict[ChangelogPartition, int | None]
 
 
-def parse_checkpoint(content: bytes, path: Path) -> Offsets:
-    """Return what the file says; None where it says that the offset is not known.
+class PassedOver(msgspec.Struct, frozen=True, kw_only=True):
+    """A line that Kafka Streams reads and leaves out; ``changelog`` None: of no partition."""
 
-    Stricter than Kafka only in refusing a partition that is named twice and a negative number that
-    means nothing. Raises SourceDamagedError with the path, the line and the text at fault.
+    number: int
+    text: str
+    changelog: ChangelogPartition | None
+
+
+class _Content(msgspec.Struct, frozen=True):
+    offsets: Offsets
+    passed_over: tuple[PassedOver, ...]
+
+
+def parse_checkpoint(content: bytes, path: Path) -> Offsets:
+    """Return what Kafka Streams takes from the file; None where an offset is not known.
+
+    Of a partition that is named twice the last line counts, if the number of entries allows it.
+    Raises SourceDamagedError with the path, the line and the text at fault.
     """
+    return _read(content, path).offsets
+
+
+def lines_passed_over(content: bytes, path: Path) -> tuple[PassedOver, ...]:
+    """Return the lines that ``parse_checkpoint`` leaves out; raises what it raises."""
+    return _read(content, path).passed_over
+
+
+def on_passed_over(line: PassedOver, path: Path) -> str:
+    """Say in a sentence what becomes of such a line."""
+    return (
+        f"{path}, line {line.number}: Kafka Streams passes over {line.text[:200]!r}, as if the "
+        "offset were not noted"
+    )
+
+
+def _read(content: bytes, path: Path) -> _Content:
     lines = [_decode(line, number, path) for number, line in enumerate(content.splitlines(), 1)]
     if len(lines) < 2:
         raise _damaged(path, len(lines) + 1, "the file ends early")
@@ -42,16 +76,25 @@ def parse_checkpoint(content: bytes, path: Path) -> Offsets:
         )
     count = _number(lines[1], 2, path, "a number of entries")
     offsets: Offsets = {}
+    twice: tuple[int, str, str] | None = None
+    passed_over: list[PassedOver] = []
+    entries = 0
     for number, line in enumerate(lines[2:], 3):
-        changelog, offset = _entry(line, number, path)
+        topic, partition, offset = _entry(line, number, path)
+        changelog = ChangelogPartition(topic, partition) if partition >= 0 else None
+        if changelog is None or (offset < 0 and offset != UNKNOWN):
+            passed_over.append(PassedOver(number=number, text=line, changelog=changelog))
+            entries += 1
+            continue
         if changelog in offsets:
-            raise _damaged(path, number, f"names {changelog} a second time", line)
-        offsets[changelog] = offset
-    if len(offsets) != count:
-        raise _damaged(
-            path, 2, f"announces {count} entries, and there are {len(offsets)}", lines[1]
-        )
-    return offsets
+            twice = (number, f"names {changelog} a second time", line)
+        offsets[changelog] = None if offset == UNKNOWN else offset
+    entries += len(offsets)
+    if entries != count:
+        if twice is not None:
+            raise _damaged(path, *twice)
+        raise _damaged(path, 2, f"announces {count} entries, and there are {entries}", lines[1])
+    return _Content(offsets, tuple(passed_over))
 
 
 def render_checkpoint(offsets: Mapping[ChangelogPartition, int | None]) -> bytes:
@@ -64,17 +107,17 @@ def render_checkpoint(offsets: Mapping[ChangelogPartition, int | None]) -> bytes
     return "".join(f"{line}\n" for line in lines).encode()
 
 
-def _entry(line: str, number: int, path: Path) -> tuple[ChangelogPartition, int | None]:
-    pieces = _SPACE.split(line)
+def _entry(line: str, number: int, path: Path) -> tuple[str, int, int]:
+    pieces = _SPACE.split(line.rstrip(" \t\x0b\f"))
     if len(pieces) != 3 or not all(pieces):
         raise _damaged(path, number, "not of the form TOPIC PARTITION OFFSET", line)
     partition = _number(pieces[1], number, path, "a partition")
     offset = _number(pieces[2], number, path, "an offset")
-    if not 0 <= partition <= _GREATEST_INT:
+    if not -_GREATEST_INT - 1 <= partition <= _GREATEST_INT:
         raise _damaged(path, number, "no partition has this number", pieces[1])
-    if offset > _GREATEST_LONG or (offset < 0 and offset != UNKNOWN):
+    if not -_GREATEST_LONG - 1 <= offset <= _GREATEST_LONG:
         raise _damaged(path, number, "no record has this offset", pieces[2])
-    return ChangelogPartition(pieces[0], partition), None if offset == UNKNOWN else offset
+    return pieces[0], partition, offset
 
 
 def _number(text: str, number: int, path: Path, what: str) -> int:

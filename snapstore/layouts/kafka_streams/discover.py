@@ -30,7 +30,7 @@ def discover(state_dir: Path, application: str | None, layout: str) -> Discovery
     """
     found = Sight(applications_in(state_dir, application), unread_in(state_dir, application))
     locations: list[StoreLocation] = []
-    notes: list[str] = []
+    notes = [*found.notes]
     for name, task, task_dir in found.tasks:
         try:
             content = read_task(task_dir, name, task)
@@ -60,8 +60,10 @@ class Sight:
     def __init__(self, applications: Mapping[str, Path], unread: Sequence[Unread]) -> None:
         self.unread = [*unread]
         self.tasks: list[tuple[str, str, Path]] = []
+        self.notes: list[str] = []
         for name, directory in applications.items():
             try:
+                self.notes += strange_folders(directory)
                 self.tasks += ((name, task, path) for task, path in tasks_of(directory))
             except CaptureError as error:
                 self.miss(StoreId(name, "", ""), directory, error)
@@ -145,6 +147,19 @@ def tasks_of(application_dir: Path) -> list[tuple[str, Path]]:
                 (f"{topology}/{name}", inner) for name, inner in _folders(path) if is_task(name)
             )
     return sorted(tasks, key=lambda task: natural_order(task[0]))
+
+
+def strange_folders(application_dir: Path) -> list[str]:
+    """Say which folders beside the tasks of an application are none, and so are left out."""
+    topologies = [each for each in _folders(application_dir) if is_named_topology(each[0])]
+    strange = [
+        path
+        for name, path in _folders(application_dir)
+        if not (is_task(name) or name == GLOBAL or is_named_topology(name))
+    ]
+    for _, topology in topologies:
+        strange += (path for name, path in _folders(topology) if not is_task(name))
+    return [f"{path}: no task has such a name: left out" for path in sorted(strange)]
 
 
 def _is_plain_name(name: str) -> bool:

@@ -4,7 +4,11 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 from snapstore.errors import StoreChangedError
-from snapstore.layouts.kafka_streams.checkpoint import Offsets, parse_checkpoint
+from snapstore.layouts.kafka_streams.checkpoint import (
+    Offsets,
+    lines_passed_over,
+    parse_checkpoint,
+)
 from snapstore.layouts.kafka_streams.names import (
     CHECKPOINT,
     GLOBAL,
@@ -67,7 +71,7 @@ def noted_positions(
     when what was noted has been withdrawn since.
     """
     store = location.store
-    offsets = {} if noted is None else parse_checkpoint(noted, offset_file(location))
+    offsets = _with_passed_over(noted, offset_file(location))
     matched = attribute_noted(location, offsets, task_stores, options)
     topic = matched.topics.get(store.store)
     if options.has_no_changelog(store.store):
@@ -112,6 +116,18 @@ def known_positions(
     if not positions:
         raise unknown(store, f"nothing of {topic} is applied yet")
     return tuple(positions)
+
+
+def _with_passed_over(noted: bytes | None, path: Path) -> Offsets:
+    """Return what is noted; as not known where Kafka Streams passes the line over.
+
+    The store has a changelog, so it is not one without.
+    """
+    if noted is None:
+        return {}
+    skipped = [line.changelog for line in lines_passed_over(noted, path)]
+    unknown = dict.fromkeys(changelog for changelog in skipped if changelog is not None)
+    return {**unknown, **parse_checkpoint(noted, path)}
 
 
 def _refuse_contradiction(location: StoreLocation, offsets: Offsets) -> None:

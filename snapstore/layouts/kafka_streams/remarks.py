@@ -2,7 +2,7 @@
 
 from collections.abc import Sequence
 
-from snapstore.layouts.kafka_streams.checkpoint import parse_checkpoint
+from snapstore.layouts.kafka_streams.checkpoint import Offsets, parse_checkpoint
 from snapstore.layouts.kafka_streams.families import Families, foreign_partitions
 from snapstore.layouts.kafka_streams.family import FAMILY
 from snapstore.layouts.kafka_streams.noted import attribute_noted, offset_file
@@ -32,7 +32,30 @@ def remarks(
             f"{location.store}: offset 0 is noted and the store is empty; if the record at 0 was "
             "never applied, it is missing: compare with a rebuild"
         )
+    if families is not None and noted is not None:
+        told += _conflicts(location, parse_checkpoint(noted, offset_file(location)), families)
     return tuple(told)
+
+
+def _conflicts(location: StoreLocation, lines: Offsets, families: Families) -> list[str]:
+    """Say where `.checkpoint`, which the application takes over, and the databases differ."""
+    told = []
+    for changelog, line in sorted(lines.items()):
+        offsets = [
+            content.offsets[changelog]
+            for content in families.values()
+            if changelog in content.offsets
+        ]
+        own = min((-1 if at is None else at for at in offsets), default=None)
+        if line is None or own is None or own == line:
+            continue
+        shown = "not known" if own < 0 else own
+        told.append(
+            f"{location.store}: {offset_file(location).name} notes {line} for {changelog}, and the "
+            f"least of its databases is {shown}: the lower counts here, and the application goes "
+            f"by {line}"
+        )
+    return told
 
 
 def _foreign(

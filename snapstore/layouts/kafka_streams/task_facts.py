@@ -9,7 +9,11 @@ import msgspec
 
 from snapstore.errors import CaptureError, SourceDamagedError
 from snapstore.layouts.folders import list_dir
-from snapstore.layouts.kafka_streams.checkpoint import Offsets, parse_checkpoint
+from snapstore.layouts.kafka_streams.checkpoint import (
+    Offsets,
+    lines_passed_over,
+    parse_checkpoint,
+)
 from snapstore.layouts.kafka_streams.discover import Sight, applications_in, unread_in
 from snapstore.layouts.kafka_streams.family import FAMILY, read_family
 from snapstore.layouts.kafka_streams.names import (
@@ -33,6 +37,7 @@ from snapstore.layouts.kafka_streams.topics import Attribution, attribute
 from snapstore.model.identity import ChangelogPartition, StoreId, natural_order
 from snapstore.model.regular_file import read_source
 from snapstore.model.state_facts import (
+    Damage,
     DatabaseFacts,
     NotedOffsets,
     OrphanLine,
@@ -107,6 +112,7 @@ class _TaskReader:
         self._fault: str | None = None
         self._unreadable: list[str] = []
         self._missed: list[Unread] = []
+        self._passed_over: frozenset[ChangelogPartition] = frozenset()
         lines = self._read(CHECKPOINT)
         self._has_file = lines is not None or self._fault is not None
         self._lines = lines or {}
@@ -115,7 +121,8 @@ class _TaskReader:
     def facts(self, elsewhere: frozenset[str]) -> TaskFacts:
         """Return what is here; ``elsewhere`` names the stores of other tasks of this partition."""
         ids = [StoreId(self._application, self.task, name) for name in self.content.names()]
-        matched = attribute(ids, self._lines, self._options.changelogs)
+        named = {*self._lines, *self._passed_over}
+        matched = attribute(ids, named, self._options.changelogs)
         stores = tuple(
             store
             for found in self.content.stores
@@ -159,16 +166,22 @@ class _TaskReader:
             self._missed.append(Unread(store=id_, path=self._task_dir / name, error=error))
 
     def _read(self, name: str) -> Offsets | None:
-        """Return the applied offsets in a file; None when it is not there or cannot be read."""
+        """Return the applied offsets in a file; None when it is not there or cannot be read.
+
+        What it names and Kafka Streams passes over is kept apart.
+        """
         path = self._task_dir / name
         try:
-            offsets = parse_checkpoint(read_source(path), path)
+            content = read_source(path)
+            offsets = parse_checkpoint(content, path)
+            skipped = {line.changelog for line in lines_passed_over(content, path)}
         except (FileNotFoundError, NotADirectoryError):
             return None
         except SourceDamagedError as error:
             self._fault = self._fault or error.message
             self._unreadable.append(name)
             return None
+        self._passed_over |= {one for one in skipped if one is not None} - offsets.keys()
         return applied(offsets, self.task)
 
     def _store(self, found: FoundStore, matched: Attribution) -> StoreFacts:
@@ -188,21 +201,24 @@ class _TaskReader:
                 for one, at in self._lines.items()
                 if one.topic == topic and one not in matched.foreign
             }
-            foreign = () if topics or len(matched.foreign) < len(self._lines) else matched.foreign
+            ours = any(one not in matched.foreign for one in self._lines)
+            foreign = () if topics or ours else matched.foreign
             if topic is None and not self._options.has_no_changelog(found.name):
                 candidates = matched.unclaimed
         return StoreFacts(
             location=located(found, self._task_dir, id_, self._layout),
             databases=tuple(DatabaseFacts(name=name) for name in found.databases),
-            changelogs=tuple(sorted(lines)),
+            changelogs=tuple(sorted({*lines, *self._passed_over_of(topics)})),
             candidates=candidates,
             presumed=self._presumed(id_),
             lines=lines,
             foreign=foreign,
-            damage=tuple(find_strangers(self._task_dir, found.root, found.name))
-            if found.store_type == SEGMENTED
-            else (),
+            damage=self._damage(found),
         )
+
+    def _passed_over_of(self, topics: set[str]) -> set[ChangelogPartition]:
+        """Return partitions of a store that a line names without an offset that counts."""
+        return {one for one in self._passed_over if one.topic in topics and self._is_read(one)}
 
     def _is_read(self, changelog: ChangelogPartition) -> bool:
         return self.partition in (None, changelog.partition)
@@ -213,6 +229,14 @@ class _TaskReader:
             return None
         topic = self._options.changelogs.get(id_.store, conventional_topic(id_))
         return ChangelogPartition(topic, self.partition)
+
+    def _damage(self, found: FoundStore) -> tuple[Damage, ...]:
+        """Return what can be seen of damage without opening anything."""
+        if (self._task_dir / found.root).is_file():
+            return (Damage(file=found.root, reason="a plain file is in the place of its folder"),)
+        if found.store_type != SEGMENTED:
+            return ()
+        return tuple(find_strangers(self._task_dir, found.root, found.name))
 
     def _name_without_files(
         self, changelog: ChangelogPartition, matched: Attribution, stores: Sequence[StoreFacts]

@@ -14,7 +14,12 @@ import msgspec
 
 from snapstore.errors import CaptureError
 from snapstore.layouts.folders import is_folder, list_dir, unreadable
-from snapstore.layouts.kafka_streams.checkpoint import parse_checkpoint
+from snapstore.layouts.kafka_streams.checkpoint import (
+    PassedOver,
+    lines_passed_over,
+    on_passed_over,
+    parse_checkpoint,
+)
 from snapstore.layouts.kafka_streams.generation import generation_of
 from snapstore.layouts.kafka_streams.names import (
     BEFORE_4_3,
@@ -37,6 +42,7 @@ SEGMENTED = "segmented"
 CUSTOM = "custom"
 IN_MEMORY = "in-memory"
 
+_PLAIN_FILE = "a plain file, and no store is kept in one: left out"
 _EMPTY = "an empty folder: nothing to take"
 
 
@@ -67,10 +73,11 @@ class TaskContent(msgspec.Struct, frozen=True, kw_only=True):
 def read_task(
     task_dir: Path, application: str, task: str, *, heed_checkpoint: bool = True
 ) -> TaskContent:
-    """List the stores of a task by reading names; only `.checkpoint` is opened, if a folder's
-    meaning hangs on it. A task that vanishes meanwhile holds nothing.
+    """List the stores of a task by reading names; only `.checkpoint` is opened.
 
-    A store that cannot be read stops no other. Raises CaptureError when the task itself cannot.
+    A task that vanishes meanwhile holds nothing. A plain file in the place of a store's folder is
+    a store that cannot be opened. A store that cannot be read stops no other. Raises CaptureError
+    when the task itself cannot.
     """
     entries = {entry.name: entry for entry in list_dir(task_dir)}
     files = {name for name, entry in entries.items() if not is_folder(entry)}
@@ -104,6 +111,15 @@ def read_task(
     for name in sorted(entries.keys() - files - {ROCKSDB, LOST_AND_FOUND}):
         id_ = StoreId(application, task, name)
         add(name, name, partial(_read_folder, task_dir, id_, known))
+    noted = _noted(task_dir) if CHECKPOINT in known else _NOTHING
+    notes += (on_passed_over(line, task_dir / CHECKPOINT) for line in noted.passed_over)
+    for name in sorted(files):
+        if name.startswith(".") or name.endswith(POSITION_SUFFIX) or not entries[name].is_file():
+            continue
+        if name == ROCKSDB or conventional_topic(StoreId(application, task, name)) in noted.topics:
+            stores.append(_store(name, name, SEGMENTED, files))
+        else:
+            notes.append(f"{task_dir / name}: {_PLAIN_FILE}")
     return TaskContent(
         stores=tuple(sorted(stores, key=lambda s: s.name)),
         notes=tuple(notes),
@@ -137,13 +153,18 @@ def located(store: FoundStore, task_dir: Path, id_: StoreId, layout: str) -> Sto
 
 
 def _may_be_store(entry: os.DirEntry[str]) -> bool:
-    """A link that leads nowhere is a store all the same: the application would follow it."""
-    return is_folder(entry) or entry.is_symlink()
+    """A link that leads nowhere is a store all the same: the application would follow it.
+
+    So is a plain file: it would fail at it.
+    """
+    return is_folder(entry) or entry.is_symlink() or not entry.name.startswith(".")
 
 
 def _read_database(task_dir: Path, name: str, root: str, files: set[str]) -> FoundStore | str:
     if not any(list_dir(task_dir / root)) and (task_dir / root).is_dir():
         return _EMPTY
+    if (task_dir / root).is_file():
+        return _store(name, root, KEY_VALUE, files)
     return _store(name, root, KEY_VALUE, files, databases=(root,))
 
 
@@ -166,13 +187,37 @@ def _read_folder(task_dir: Path, id_: StoreId, files: set[str]) -> FoundStore | 
 def _has_line(task_dir: Path, id_: StoreId, files: set[str]) -> bool:
     if CHECKPOINT not in files:
         return False
+    return conventional_topic(id_) in _topics(task_dir / CHECKPOINT)
+
+
+class _Noted(msgspec.Struct, frozen=True):
+    """The topics of which `.checkpoint` has a line, and the lines that nobody heeds."""
+
+    topics: frozenset[str]
+    passed_over: tuple[PassedOver, ...]
+
+
+_NOTHING = _Noted(frozenset(), ())
+
+
+def _noted(task_dir: Path) -> _Noted:
+    """Read `.checkpoint`; what is wrong with it is told with the stores."""
     path = task_dir / CHECKPOINT
     try:
-        offsets = parse_checkpoint(read_source(path), path)
-    except FileNotFoundError:
-        return False
-    topic = conventional_topic(id_)
-    return any(changelog.topic == topic for changelog in offsets)
+        return _Noted(frozenset(_topics(path)), lines_passed_over(read_source(path), path))
+    except (FileNotFoundError, NotADirectoryError, CaptureError):
+        return _NOTHING
+
+
+def _topics(path: Path) -> set[str]:
+    """Return the topics that `.checkpoint` has a line of, heeded or not; none without the file."""
+    try:
+        content = read_source(path)
+    except (FileNotFoundError, NotADirectoryError):
+        return set()
+    skipped = (line.changelog for line in lines_passed_over(content, path))
+    named = [*parse_checkpoint(content, path), *(one for one in skipped if one is not None)]
+    return {changelog.topic for changelog in named}
 
 
 def _store(
