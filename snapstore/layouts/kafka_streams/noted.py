@@ -16,6 +16,7 @@ from snapstore.layouts.kafka_streams.names import (
     own_checkpoint,
     task_partition,
 )
+from snapstore.layouts.kafka_streams.next_offset import notes_next_offset
 from snapstore.layouts.kafka_streams.options import KafkaStreamsOptions, contradiction
 from snapstore.layouts.kafka_streams.refusals import (
     ask_for_topic,
@@ -86,19 +87,26 @@ def noted_positions(
         raise _no_file(location, running=running)
     if topic is None:
         return _without_topic(location, matched, running=running)
-    positions = known_positions(store, topic, offsets)
+    ahead = 1 if store.task == GLOBAL or notes_next_offset(location.task_dir) else 0
+    positions = known_positions(store, topic, offsets, ahead=ahead)
     _refuse_withdrawn(location, {each.changelog: offsets[each.changelog] for each in positions})
     return positions
 
 
 def known_positions(
-    store: StoreId, topic: str, offsets: Mapping[ChangelogPartition, int | None]
+    store: StoreId,
+    topic: str,
+    offsets: Mapping[ChangelogPartition, int | None],
+    *,
+    ahead: int | None = None,
 ) -> tuple[ChangelogPosition, ...]:
     """Return the positions in one topic; every partition of it for a global store.
 
-    A global store notes the offset to read next; a partition of which nothing is applied is left
-    out. Raises UnknownOffsetError.
+    The offsets are ``ahead`` of the applied ones: a global store notes the one to read next. A
+    partition of which nothing is applied is left out. Raises UnknownOffsetError.
     """
+    if ahead is None:
+        ahead = 1 if store.task == GLOBAL else 0
     partition = task_partition(store.task)
     wanted = (
         sorted(changelog for changelog in offsets if changelog.topic == topic)
@@ -110,7 +118,7 @@ def known_positions(
         offset = offsets.get(changelog)
         if offset is None:
             raise unknown(store, f"none is noted for {changelog}")
-        applied = offset - 1 if store.task == GLOBAL else offset
+        applied = offset - ahead
         if applied >= 0:
             positions.append(ChangelogPosition(changelog, applied))
     if not positions:

@@ -5,6 +5,7 @@ from collections.abc import Sequence
 from snapstore.layouts.kafka_streams.checkpoint import Offsets, parse_checkpoint
 from snapstore.layouts.kafka_streams.families import Families, foreign_partitions
 from snapstore.layouts.kafka_streams.family import FAMILY
+from snapstore.layouts.kafka_streams.next_offset import REMARK, notes_next_offset
 from snapstore.layouts.kafka_streams.noted import attribute_noted, offset_file
 from snapstore.layouts.kafka_streams.options import KafkaStreamsOptions
 from snapstore.model.identity import ChangelogPartition
@@ -32,6 +33,8 @@ def remarks(
             f"{location.store}: offset 0 is noted and the store is empty; if the record at 0 was "
             "never applied, it is missing: compare with a rebuild"
         )
+    if families is None and positions and notes_next_offset(location.task_dir):
+        told.append(f"{location.store}: {offset_file(location).name} {REMARK}")
     if families is not None and noted is not None:
         told += _conflicts(location, parse_checkpoint(noted, offset_file(location)), families)
     return tuple(told)

@@ -25,6 +25,7 @@ from snapstore.layouts.kafka_streams.names import (
     segment_start,
     task_partition,
 )
+from snapstore.layouts.kafka_streams.next_offset import REMARK, notes_next_offset
 from snapstore.layouts.kafka_streams.options import KafkaStreamsOptions
 from snapstore.layouts.kafka_streams.strangers import find_strangers, passed_over
 from snapstore.layouts.kafka_streams.tasks import (
@@ -284,6 +285,8 @@ class _TaskReader:
             if store.store_type == SEGMENTED
             for sentence in passed_over(self._task_dir, store.root, store.name)
         ]
+        if self._lines and notes_next_offset(self._task_dir):
+            told.append(f"{self._task_dir / CHECKPOINT} {REMARK}")
         return (*told, *self.content.notes)
 
 
