@@ -160,4 +160,16 @@ def _made(made: Made, reason: str) -> Prepared:
         f"made from the changelog ({reason}): {count(made.records, 'record')} after"
         f" {made.origin}{skipped}"
     )
-    return Prepared(location=made.location, source="changelog", before=made.before, remarks=(told,))
+    remarks = [told]
+    if not made.complete:
+        remarks.append(
+            f"not complete: its changelog begins at {made.log_start:,}, so that rows are missing "
+            "which only earlier records held"
+        )
+    return Prepared(
+        location=made.location,
+        source="changelog",
+        before=made.before,
+        remarks=tuple(remarks),
+        complete=made.complete,
+    )

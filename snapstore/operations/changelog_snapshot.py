@@ -62,7 +62,8 @@ _PRIVATE = Permissions(file_mode=0o600, dir_mode=0o700)
 class Made(msgspec.Struct, frozen=True, kw_only=True):
     """A store in its work folder, brought to the end of its changelog.
 
-    ``origin`` says what it was begun with, ``skipped`` why not with something nearer.
+    ``origin`` says what it was begun with, ``skipped`` why not with something nearer. ``complete``:
+    see ``Description``; the changelog began at ``log_start``.
     """
 
     location: StoreLocation
@@ -71,6 +72,8 @@ class Made(msgspec.Struct, frozen=True, kw_only=True):
     replayed: tuple[ReplayedPartition, ...]
     origin: str
     skipped: tuple[str, ...]
+    complete: bool
+    log_start: int
 
     @property
     def records(self) -> int:
@@ -83,6 +86,7 @@ class _Base(msgspec.Struct, frozen=True, kw_only=True):
     planned: tuple[PlannedReplay, ...]
     position: Position | None = None
     template: StoreLocation | None = None
+    complete: bool = True
 
 
 class ChangelogMaker:
@@ -133,10 +137,10 @@ class _Making:
         changelog = self._changelog()
         before = self._ports.changelog.inspect(changelog, now=self._ports.clock())
         # So that the end that is reached is no lower than what was seen before: it dates itself.
-        settled(self._ports.changelog, before, self._ports.clock)
+        stable = settled(self._ports.changelog, before, self._ports.clock)
         skipped: list[str] = []
         last: SnapstoreError | None = None
-        for begin in self._beginnings(changelog, before, hot=hot):
+        for begin in self._beginnings(changelog, before, stable, hot=hot):
             try:
                 base = begin()
                 if base is None:
@@ -154,19 +158,31 @@ class _Making:
         raise last or NotReplayableError(f"nothing to begin {location.store} with")
 
     def _beginnings(
-        self, changelog: ChangelogPartition, before: PartitionState, *, hot: bool
+        self,
+        changelog: ChangelogPartition,
+        before: PartitionState,
+        stable: PartitionState,
+        *,
+        hot: bool,
     ) -> Iterator[Callable[[], _Base | None]]:
-        yield self._from_work
-        if hot:
-            yield lambda: self._from_disk(changelog, before)
-        for listed in self._repository.catalog.list_store(self._location.store).snapshots:
-            yield partial(self._from_snapshot, listed, changelog, before)
-        yield lambda: self._from_nothing(before)
+        """Yield what may serve; what lacks rows comes after all that is complete."""
+        listed = self._repository.catalog.list_store(self._location.store).snapshots
+        for complete in (True, False):
+            yield partial(self._from_work, complete=complete)
+            if hot and complete:
+                yield lambda: self._from_disk(changelog, before)
+            for each in listed:
+                yield partial(self._from_snapshot, each, changelog, before, complete=complete)
+            if complete and stable.log_start == 0:
+                break
+        yield lambda: self._from_nothing(stable)
 
-    def _from_work(self) -> _Base | None:
+    def _from_work(self, *, complete: bool) -> _Base | None:
         note = self._folder.read()
         if note is None or not note.fits(self._location):
             self._folder.clear()
+            return None
+        if note.complete != complete:
             return None
         place = self._folder.place(
             msgspec.structs.replace(self._location, generation=note.generation)
@@ -177,7 +193,11 @@ class _Making:
             raise RefusedError("an interrupted run has left files that do not say their offset")
         ahead = from_own_offsets(place, planned, self._ports)
         return _Base(
-            origin="the work folder", location=place, planned=(ahead,), position=note.position
+            origin="the work folder",
+            location=place,
+            planned=(ahead,),
+            position=note.position,
+            complete=complete,
         )
 
     def _from_disk(self, changelog: ChangelogPartition, before: PartitionState) -> _Base:
@@ -187,14 +207,24 @@ class _Making:
         if base.left_behind:
             origin += f", without {count(len(base.left_behind), 'database')} of no known offset"
         return _Base(
-            origin=origin, location=self._folder.place(self._location), planned=base.planned
+            origin=origin,
+            location=self._folder.place(self._location),
+            planned=base.planned,
+            complete=not base.left_behind or before.log_start == 0,
         )
 
     def _from_snapshot(
-        self, listed: ListedSnapshot, changelog: ChangelogPartition, before: PartitionState
-    ) -> _Base:
+        self,
+        listed: ListedSnapshot,
+        changelog: ChangelogPartition,
+        before: PartitionState,
+        *,
+        complete: bool,
+    ) -> _Base | None:
         snapshot = self._repository.catalog.load(listed)
         description = snapshot.description
+        if description.complete != complete:
+            return None
         if [each.position.changelog for each in description.positions] != [changelog]:
             raise RefusedError(f"snapshot {snapshot.id[:12]} is of another changelog")
         kind = (self._location.backend, self._location.store_type)
@@ -231,18 +261,20 @@ class _Making:
             location=location,
             planned=ahead,
             position=description.positions[0],
+            complete=complete,
         )
 
-    def _from_nothing(self, before: PartitionState) -> _Base:
+    def _from_nothing(self, stable: PartitionState) -> _Base:
         self._folder.clear()
         self._folder.task_dir.mkdir(parents=True, mode=0o700)
-        plan = plan_rebuild(before)
+        plan = plan_rebuild(stable)
         planned = PlannedReplay(position=None, plan=plan, stop=plan.stop)
         return _Base(
             origin="the beginning of the log",
             location=self._folder.place(self._location),
             planned=(planned,),
             template=self._location if self._location.path.is_dir() else None,
+            complete=stable.log_start == 0,
         )
 
     def _finish(
@@ -253,7 +285,7 @@ class _Making:
         skipped: tuple[str, ...],
     ) -> Made:
         location = base.location
-        self._folder.begin(location, base.position)
+        self._folder.begin(location, base.position, complete=base.complete)
         with ExitStack() as held:
             template: StoreView | None = None
             if base.template is not None:
@@ -266,7 +298,9 @@ class _Making:
         position = ChangelogPosition(changelog, stop - 1)
         self._note_beside(location, position)
         fence = take_fence(self._ports.changelog, position, now=self._ports.clock(), before=before)
-        self._folder.finish(location, Position(position=position, fence=fence))
+        self._folder.finish(
+            location, Position(position=position, fence=fence), complete=base.complete
+        )
         return Made(
             location=location,
             position=position,
@@ -274,6 +308,8 @@ class _Making:
             replayed=replayed,
             origin=base.origin,
             skipped=skipped,
+            complete=base.complete,
+            log_start=replayed[0].start if base.position is None else before.log_start,
         )
 
     def _note_beside(self, location: StoreLocation, position: ChangelogPosition) -> None:

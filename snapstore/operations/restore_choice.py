@@ -31,6 +31,13 @@ NOT_USABLE = (IntegrityError, RefusedError, SnapshotNotFoundError)
 """What says that a snapshot cannot be used; any other error says that it could not be found out."""
 
 
+INCOMPLETE = "incomplete"
+NOT_COMPLETE = (
+    "it was made from a changelog whose first records were gone, and lacks what only they held"
+)
+"""Why a snapshot is taken only where no older one holds more."""
+
+
 class Request(msgspec.Struct, frozen=True, kw_only=True):
     """One store to bring back. ``candidates`` come newest first.
 
@@ -67,18 +74,26 @@ class Chooser:
             raise SnapshotNotFoundError("there is no snapshot to restore")
         known_bad = {skipped.snapshot_id: skipped for skipped in failed}
         skipped: list[Skipped] = []
+        incomplete: Wanted | None = None
         first: SnapstoreError | None = None
         for listed in request.candidates if request.latest else request.candidates[:1]:
             if listed.id in known_bad:
                 skipped.append(known_bad[listed.id])
                 continue
             try:
-                return self._load(listed, tuple(skipped))
+                wanted = self._load(listed, tuple(skipped))
             except UnsafePathError:
                 raise
             except NOT_USABLE as error:
                 first = first or error
                 skipped.append(skip(listed.id, error))
+                continue
+            if wanted.snapshot.description.complete or not request.latest:
+                return wanted
+            incomplete = incomplete or wanted
+            skipped.append(Skipped(snapshot_id=listed.id, reason=NOT_COMPLETE, code=INCOMPLETE))
+        if incomplete is not None:
+            return incomplete
         return self._none_usable(request, skipped, first)
 
     def _load(self, listed: ListedSnapshot, skipped: tuple[Skipped, ...]) -> Wanted:

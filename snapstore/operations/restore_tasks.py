@@ -20,6 +20,7 @@ from snapstore.model.identity import StoreId, natural_order
 from snapstore.model.snapshot import Description
 from snapstore.model.store import StoreLocation
 from snapstore.operations.restore_choice import (
+    NOT_COMPLETE,
     NOT_USABLE,
     Chooser,
     Request,
@@ -240,6 +241,12 @@ class Planner:
             for skipped in wanted.skipped
         ]
         notes += [note for wanted in task.wanted for each in wanted.resume for note in each.notes]
+        notes += [
+            f"{wanted.snapshot.description.store}: snapshot {wanted.snapshot.id[:12]} is not"
+            f" complete: {NOT_COMPLETE}"
+            for wanted in task.wanted
+            if not wanted.snapshot.description.complete
+        ]
         store = task.description.store
         if missing := missing_stores(plan, self._stores_in(task)):
             notes.append(

@@ -33,6 +33,7 @@ from snapstore.model.listing import ListedSnapshot
 from snapstore.model.report import nobody
 from snapstore.model.snapshot import Snapshot
 from snapstore.operations.proof import Layouts
+from snapstore.operations.restore_choice import INCOMPLETE, NOT_COMPLETE
 from snapstore.operations.status_log import NotUsableError, SeenLogs, SeenPosition
 from snapstore.operations.verify import VerifyOptions, verify
 from snapstore.ports import Changelog, Clock, StoreBackend
@@ -220,13 +221,14 @@ class _Survey:
         interval: timedelta | None,
     ) -> _Found | None:
         """Return the newest snapshot that can be used; say in ``passed`` why newer ones cannot."""
+        incomplete: tuple[_Found, int] | None = None
         for listed in items:
             damage = self._soundness.damage(listed)
             if damage is not None:
                 passed.append(PassedOver(snapshot_id=listed.id, code=DAMAGED, reason=damage))
                 continue
             try:
-                return self._prove(listed, self._repository.catalog.load(listed), interval)
+                found = self._prove(listed, self._repository.catalog.load(listed), interval)
             except NotUsableError as refusal:
                 passed.append(_passed(listed, refusal.error))
                 advice += refusal.advice
@@ -235,7 +237,19 @@ class _Survey:
             except SnapshotNotFoundError:
                 # It was taken out of the catalog meanwhile.
                 continue
-        return None
+            else:
+                if found.snapshot.description.complete or found.standing == "unknown":
+                    return found
+                incomplete = incomplete or (found, len(passed))
+                passed.append(
+                    PassedOver(snapshot_id=listed.id, code=INCOMPLETE, reason=NOT_COMPLETE)
+                )
+        if incomplete is None:
+            return None
+        found, newer = incomplete
+        del passed[newer:]
+        advice.append(f"the snapshot that is used is not complete: {NOT_COMPLETE}")
+        return found
 
     def _prove(
         self, listed: ListedSnapshot, snapshot: Snapshot, interval: timedelta | None

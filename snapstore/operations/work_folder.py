@@ -18,7 +18,10 @@ from snapstore.operations.stage_files import os_errors, sync_folder
 
 
 class WorkNote(msgspec.Struct, frozen=True, kw_only=True):
-    """``whole`` is False from when something is about to be written until it is durable."""
+    """``whole`` is False from when something is about to be written until it is durable.
+
+    ``complete``: see ``Description``.
+    """
 
     backend: str
     store_type: str
@@ -26,6 +29,7 @@ class WorkNote(msgspec.Struct, frozen=True, kw_only=True):
     root: str
     position: Position
     whole: bool
+    complete: bool = True
 
     def fits(self, location: StoreLocation) -> bool:
         """Whether the folder holds a store of that kind; the application may be newer by now."""
@@ -58,14 +62,14 @@ class WorkFolder:
             temporary.replace(self._note)
         sync_folder(self.path)
 
-    def begin(self, location: StoreLocation, position: Position | None) -> None:
+    def begin(self, location: StoreLocation, position: Position | None, *, complete: bool) -> None:
         """Note that what is there is about to be changed."""
         if position is not None:
-            self.write(note_of(location, position, whole=False))
+            self.write(note_of(location, position, whole=False, complete=complete))
 
-    def finish(self, location: StoreLocation, position: Position) -> None:
+    def finish(self, location: StoreLocation, position: Position, *, complete: bool) -> None:
         """Note that what is there is durable up to ``position``."""
-        self.write(note_of(location, position, whole=True))
+        self.write(note_of(location, position, whole=True, complete=complete))
 
     def clear(self) -> None:
         """Remove everything."""
@@ -78,7 +82,9 @@ class WorkFolder:
         return msgspec.structs.replace(location, task_dir=self.task_dir, side_files=())
 
 
-def note_of(location: StoreLocation, position: Position, *, whole: bool) -> WorkNote:
+def note_of(
+    location: StoreLocation, position: Position, *, whole: bool, complete: bool
+) -> WorkNote:
     return WorkNote(
         backend=location.backend,
         store_type=location.store_type,
@@ -86,4 +92,5 @@ def note_of(location: StoreLocation, position: Position, *, whole: bool) -> Work
         root=location.root,
         position=position,
         whole=whole,
+        complete=complete,
     )

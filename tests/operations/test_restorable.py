@@ -8,6 +8,7 @@ from collections.abc import Callable, Mapping, Sequence
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
+import msgspec
 import pytest
 
 from snapstore import client
@@ -28,6 +29,7 @@ from tests.support.streams_store import APPLICATION, Pairs, make_key_value, make
 STORE, WINDOW, TASK = "counts", "window", "0_0"
 INTERVAL_MS = 3_600_000
 HOUR = timedelta(hours=1)
+NEXT_YEAR = datetime.now(UTC).replace(microsecond=0) + timedelta(days=365)
 
 Rows = dict[bytes, bytes]
 Change = tuple[bytes, bytes | None]
@@ -386,3 +388,62 @@ def test_h17_a_store_that_has_applied_offset_0_is_not_behind(tmp_path: Path) -> 
         assert (status.lag_records, status.over) == (0, ())
         (restored,) = store.restore(target=fresh.target).stores
     assert (restored.records_to_replay, [*restored.resume_offsets.values()]) == (0, [1])
+
+
+def test_h55_a_snapshot_of_what_a_trimmed_changelog_has_left_is_not_preferred(lab: Lab) -> None:
+    """The rows of the first records are in the complete one only."""
+    lab.keep(39)
+    lab.snapshot("disk")
+    lab.write((b"k39", b"new"))
+    whole = fold(lab.changes)
+    lab.log.cut_start(lab.changelog, 30)
+
+    (lab.folder / "other").mkdir()
+    other = Lab(lab.folder / "other")
+    other.log, other.changes = lab.log, lab.changes
+    other.keep(39)
+    alone = other.snapshot("changelog")
+    assert alone.snapshot is not None
+    assert not alone.snapshot.description.complete
+    assert any("begins at 30" in remark for remark in alone.remarks), alone.remarks
+    again = other.snapshot("changelog")
+    assert again.snapshot is not None
+    assert not again.snapshot.description.complete
+    with other.open() as store:
+        (fresh,) = store.status().stores
+        assert any("not complete" in advice for advice in fresh.advice)
+        report = store.restore(target=other.target)
+        assert any("not complete" in note for note in report.notes)
+
+    second = lab.snapshot("changelog")
+    assert second.snapshot is not None
+    assert second.snapshot.description.complete
+    assert lab.restore() == whole
+
+
+def test_h55_an_older_complete_snapshot_is_taken_before_one_that_lacks_rows(lab: Lab) -> None:
+    lab.keep(39)
+    lab.snapshot("disk")
+    lab.write((b"k39", b"new"))
+    with lab.open() as store:
+        (complete,) = store.list(application=APPLICATION).snapshots
+        snapshot = store.load(complete)
+        lacking = msgspec.structs.replace(
+            snapshot.description, complete=False, captured_at=NEXT_YEAR
+        )
+        store.repository.catalog.publish(
+            msgspec.structs.replace(
+                snapshot,
+                description=lacking,
+                id=store.repository.manifests.put(
+                    msgspec.structs.replace(
+                        store.repository.manifests.load(complete.id), description=lacking
+                    )
+                ),
+            )
+        )
+        (fresh,) = store.status().stores
+        assert (fresh.standing, fresh.passed_over[0].code) == ("older", "incomplete")
+        (restored,) = store.restore(target=lab.target).stores
+    assert restored.snapshot_id == complete.id
+    assert [each.code for each in restored.skipped] == ["incomplete"]
