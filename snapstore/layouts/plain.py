@@ -45,6 +45,9 @@ class PlainOptions(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fie
 
     ``applied_offset`` with ``changelog`` (``topic:partition``) takes the place of a side file; use
     it only for a folder that nobody writes to.
+
+    ``assume_stopped_without_locks``: where the file system has no locks, nothing tells whether the
+    application runs; it is taken for stopped.
     """
 
     application: str | None = None
@@ -54,6 +57,7 @@ class PlainOptions(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fie
     store_type: str = "key-value"
     changelog: str | None = None
     applied_offset: Annotated[int, msgspec.Meta(ge=0)] | None = None
+    assume_stopped_without_locks: bool = False
 
 
 class NotedPosition(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
@@ -104,7 +108,10 @@ class PlainLayout:
 
     def which_in_use(self, locations: Sequence[StoreLocation]) -> tuple[StoreLocation, ...]:
         """Return those of which somebody holds RocksDB's lock; other stores never show."""
-        held = held_locks(one.path / _LOCK for one in locations)
+        held = held_locks(
+            (one.path / _LOCK for one in locations),
+            assume_free=self._options.assume_stopped_without_locks,
+        )
         return tuple(one for one in locations if one.path / _LOCK in held)
 
     def watching_locks(self) -> AbstractContextManager[None]:
@@ -188,7 +195,7 @@ class PlainLayout:
         if not lock.exists():
             yield
             return
-        with hold_lock(lock):
+        with hold_lock(lock, target, assume_free=self._options.assume_stopped_without_locks):
             yield
 
     def _location(self, store: StoreId, folder: Path) -> StoreLocation:

@@ -41,6 +41,17 @@ class Folder:
         with root:
             return root.below("/".join(path.parts[1:]))
 
+    @classmethod
+    def reach(cls, root: Path, path: Path) -> Self:
+        """Open a folder below another one, or the one that holds that, through no link.
+
+        Links that lead to ``root`` itself are followed: whoever named it meant what they lead to.
+        Raises FileNotFoundError and UnsafePathError.
+        """
+        start, name = way(root, path)
+        with cls.open(start) as folder:
+            return folder.below(name)
+
     def below(self, name: str) -> Self:
         """Open a folder below this one, name by name; ``name`` may be empty for this one itself."""
         parts = name.split("/") if name else []
@@ -108,15 +119,43 @@ class Folder:
         return sorted(os.listdir(self.fd))  # noqa: PTH208 - of a descriptor
 
     def open_file(self, name: str) -> int:
-        """Return a descriptor of a regular file somewhere below, opened name by name."""
+        """Return a descriptor of a regular file somewhere below, opened name by name.
+
+        Raises UnsafePathError for anything else, and as root for a second name of a file that
+        whoever may write into its folder could not read.
+        """
         parent, _, last = name.rpartition("/")
         with self.below(parent) as folder:
             path = folder.path / last
             fd = _opened(last, _FILE, folder.fd, path)
-        if stat.S_ISREG(os.fstat(fd).st_mode):
+            found, around = os.fstat(fd), folder.status()
+        why = None
+        if not stat.S_ISREG(found.st_mode):
+            why = "is not a regular file"
+        elif os.geteuid() == 0 and not _belongs(found, around):
+            why = f"is a hard link to a file of user {found.st_uid}"
+        if why is None:
             return fd
         os.close(fd)
-        raise UnsafePathError(f"refused: {path} is not a regular file", path=str(path))
+        raise UnsafePathError(f"refused: {path} {why}", hint="move it away", path=str(path))
+
+    def link_file(self, name: str, target: Path) -> None:
+        """Give the very file that ``open_file`` opens a second name."""
+        fd = self.open_file(name)
+        try:
+            # With a folder given, Python lets the kernel follow the link that /proc has.
+            os.link(_DESCRIPTORS / str(fd), target, src_dir_fd=self.fd, follow_symlinks=True)
+        finally:
+            os.close(fd)
+
+    def link_special(self, name: str, target: Path) -> None:
+        """Give a pipe or a socket a second name. Raises UnsafePathError for a link."""
+        parent, _, last = name.rpartition("/")
+        with self.below(parent) as folder:
+            os.link(last, target, src_dir_fd=folder.fd, follow_symlinks=False)
+            if target.is_symlink():
+                target.unlink()
+                raise _link(folder.path / last)
 
     def walk(self, name: str = "") -> Iterator[tuple[str, os.stat_result]]:
         """Yield everything below a folder with its relative name, each folder before what it holds.
@@ -152,10 +191,27 @@ class Folder:
         status = self.look(name)
         if status is None:
             return
-        if stat.S_ISDIR(status.st_mode):
-            shutil.rmtree(name, dir_fd=self.fd)
-        else:
+        if not stat.S_ISDIR(status.st_mode):
             os.unlink(name, dir_fd=self.fd)
+            return
+        try:
+            shutil.rmtree(name, dir_fd=self.fd)
+        except RecursionError:
+            self._remove_deep(name)
+
+    def _remove_deep(self, name: str) -> None:
+        """Remove folders that lie deeper in one another than Python calls functions."""
+        folders = [name]
+        for inner, status in self.walk(name):
+            if stat.S_ISDIR(status.st_mode):
+                folders.append(f"{name}/{inner}")
+        for each in reversed(folders):
+            with self.below(each) as folder:
+                for inner in folder.names():
+                    folder.remove_tree(inner)
+            parent, _, last = each.rpartition("/")
+            with self.below(parent) as folder:
+                os.rmdir(last, dir_fd=folder.fd)
 
     def remove_if_empty(self, name: str) -> None:
         try:
@@ -179,6 +235,20 @@ class Folder:
         self.close()
 
 
+def way(root: Path, path: Path) -> tuple[Path, str]:
+    """Return from where on no link is followed on the way to a folder, and its name from there."""
+    resolved = root.resolve()
+    for start in (root, resolved):
+        if path == start.parent and path != start:
+            return resolved.parent, ""
+        if path.is_relative_to(start):
+            name = path.relative_to(start)
+            return resolved, "" if name == Path() else str(name)
+    raise UnsafePathError(
+        f"refused: {path} does not lie in {root}", target=str(root), path=str(path)
+    )
+
+
 def shown(text: str) -> str:
     """Return a text in which paths by a descriptor are the names that their folders have."""
 
@@ -196,30 +266,36 @@ def _opened(name: str, flags: int, folder: int, path: Path) -> int:
         return os.open(name, flags, dir_fd=folder)
     except OSError as error:
         if error.errno == errno.ELOOP:
-            raise UnsafePathError(
-                f"refused: {path} is a symbolic link",
-                hint="name the directory it points to as the target, or move the link away",
-                path=str(path),
-            ) from error
+            raise _link(path) from error
         if error.errno == errno.ENOTDIR:
-            raise _link_or_file(name, folder, path) from error
+            # Linux says so of a link, too.
+            raise (_link(path) if _is_link(name, folder) else _no_folder(path)) from error
         error.filename = str(path)
         raise
 
 
-def _link_or_file(name: str, folder: int, path: Path) -> UnsafePathError:
-    """A link in place of a folder is told as ENOTDIR by open(2)."""
+def _is_link(name: str, folder: int) -> bool:
     try:
-        is_link = stat.S_ISLNK(os.stat(name, dir_fd=folder, follow_symlinks=False).st_mode)
+        return stat.S_ISLNK(os.stat(name, dir_fd=folder, follow_symlinks=False).st_mode)
     except OSError:
-        is_link = False
-    if not is_link:
-        return _no_folder(path)
+        return False
+
+
+def _link(path: Path) -> UnsafePathError:
     return UnsafePathError(
         f"refused: {path} is a symbolic link",
         hint="name the directory it points to as the target, or move the link away",
         path=str(path),
     )
+
+
+def _belongs(file: os.stat_result, folder: os.stat_result) -> bool:
+    """Whether whoever may write into a folder was free to put a file there."""
+    if file.st_nlink == 1 or file.st_uid == folder.st_uid != 0:
+        return True
+    if file.st_gid == folder.st_gid != 0:
+        return True
+    return folder.st_uid == 0 and not folder.st_mode & (stat.S_IWGRP | stat.S_IWOTH)
 
 
 def _no_folder(path: Path) -> UnsafePathError:

@@ -4,7 +4,6 @@ It begins with what is nearest to the end of the log and can be proved: what the
 the application's disk if that is asked for, the newest usable snapshot, or nothing.
 """
 
-import shutil
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import ExitStack
 from functools import partial
@@ -22,6 +21,7 @@ from snapstore.errors import (
     StoreNotFoundError,
 )
 from snapstore.model.changelog import PartitionState
+from snapstore.model.folder import Folder
 from snapstore.model.guarantee import of_snapshot
 from snapstore.model.identity import ChangelogPartition, StoreId
 from snapstore.model.listing import ListedSnapshot
@@ -43,15 +43,18 @@ from snapstore.operations.replay import (
 from snapstore.operations.replay_layout import refuse_repetition, require_replay_layout
 from snapstore.operations.replay_plan import PlannedReplay, ReplayGoal
 from snapstore.operations.restore_deletions import delete_staged
+from snapstore.operations.restore_lock import work_lock
 from snapstore.operations.restore_plan import Wanted, plan_task
 from snapstore.operations.restore_replay import from_own_offsets, own_offset
-from snapstore.operations.restore_target import look_at_task, staging_folder, work_folder
+from snapstore.operations.restore_target import look_at_task
 from snapstore.operations.roll_forward import take_hot_base
 from snapstore.operations.snapshot_fence import presumed_changelogs
 from snapstore.operations.stage import Parts, stage
 from snapstore.operations.stage_files import FileWriter, Permissions, os_errors
 from snapstore.operations.stopping import Stop
+from snapstore.operations.swap import clear_work
 from snapstore.operations.tail import settled
+from snapstore.operations.work_area import STAGING
 from snapstore.operations.work_folder import WorkFolder
 from snapstore.ports import StoreView
 from snapstore.repository import Repository, keys
@@ -235,12 +238,20 @@ class _Making:
         wanted = Wanted(snapshot=snapshot, manifest=manifest)
         task_dir = self._folder.task_dir
         self._folder.clear()
-        plan = plan_task(look_at_task(task_dir, manifest.files, ()), [wanted], replace=True)
-        stage(plan, self._parts(), self._files(), self._ports.reached)
-        delete_staged(plan, self._ports.layout, self._ports.backends, self._ports.listener)
-        with os_errors(task_dir):
-            staging_folder(task_dir).rename(task_dir)
-            shutil.rmtree(work_folder(task_dir))
+        self._folder.make()
+        with (
+            os_errors(task_dir),
+            Folder.open(self._folder.path.resolve()) as folder,
+            work_lock(folder, self._files()) as area,
+        ):
+            there = look_at_task(task_dir, manifest.files, (), area)
+            plan = plan_task(there, [wanted], replace=True)
+            stage(plan, area, self._parts(), self._files(), self._ports.reached)
+            layout, backends = self._ports.layout, self._ports.backends
+            delete_staged(plan, area, layout, backends, self._ports.listener)
+            with area.own.below(STAGING) as staging:
+                staging.move(task_dir.name, folder, task_dir.name)
+            clear_work(area)
         location = StoreLocation(
             store=description.store,
             layout=description.layout,

@@ -5,7 +5,6 @@ restore: a crash leaves the old one, the new one, or none, which is replayed who
 """
 
 import os
-import shutil
 import stat
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import ExitStack
@@ -14,6 +13,7 @@ from pathlib import Path
 import msgspec
 
 from snapstore.errors import IntegrityError, UnsafePathError
+from snapstore.model.folder import Folder
 from snapstore.model.manifest_rules import lies_in
 from snapstore.model.report import Noted
 from snapstore.model.state_facts import TaskFacts
@@ -26,27 +26,15 @@ from snapstore.operations.fsck import (
     look_at_locks,
 )
 from snapstore.operations.mend_plan import MendPlan, TaskMend, plan_mend
-from snapstore.operations.quarantine import keep_in_quarantine
+from snapstore.operations.quarantine import copy_over, keep_in_quarantine
 from snapstore.operations.restore_lock import work_lock
-from snapstore.operations.restore_plan import IMMUTABLE_SUFFIXES
-from snapstore.operations.restore_target import (
-    check_writable,
-    staging_folder,
-    walk_files,
-    work_folder,
-)
-from snapstore.operations.stage_files import (
-    FileWriter,
-    Permissions,
-    os_errors,
-    owner_for,
-    sync_tree,
-)
-from snapstore.operations.swap import Reached, cut_short, recover, swap_in
+from snapstore.operations.restore_target import check_writable
+from snapstore.operations.stage_files import FileWriter, Permissions, os_errors, sync_tree
+from snapstore.operations.swap import Reached, cut_short, recover, swap_in, tidy_work
+from snapstore.operations.work_area import STAGING, WorkArea
 from snapstore.ports import FamilyNote, FileNote, Note, StartInspector, StoreBackend
 
 _ROUNDS = 3
-_WORK_FOLDERS = ("staging", "swaps", "replaced")
 
 
 class MendedTask(msgspec.Struct, frozen=True, kw_only=True):
@@ -94,16 +82,23 @@ def mend(
             check_writable(folder)
         with ExitStack() as held:
             held.enter_context(ports.inspector.keep_stopped(directories[name], locations))
+            areas = {}
             for parent in sorted(parents):
-                held.enter_context(work_lock(work_folder(parent / "any"), _writer(parent, ports)))
-            for parent in sorted(parents):
-                recovered += recover(parent, reached=reached)
+                with os_errors(parent, "read"):
+                    tasks_folder = held.enter_context(Folder.reach(state_dir, parent))
+                writer = _writer(tasks_folder, None, ports)
+                areas[parent] = held.enter_context(work_lock(tasks_folder, writer))
+            for area in areas.values():
+                recovered += recover(area, reached=reached)
             reached("held")
             own = msgspec.structs.replace(options, application=name)
             for now in _plans(state_dir, ports, own, locks):
-                done += [_mend_task(task, ports, reached) for task in now.tasks]
-            for parent in sorted(parents):
-                _tidy(parent)
+                done += [
+                    _mend_task(task, areas[task.facts.task_dir.parent], ports, reached)
+                    for task in now.tasks
+                ]
+            for area in areas.values():
+                tidy_work(area)
     return MendReport(plan=plan, tasks=tuple(done), recovered=tuple(recovered))
 
 
@@ -128,11 +123,11 @@ def interrupted(
     return {
         name: folders
         for name, directory in directories.items()
-        if (folders := _interrupted(directory))
+        if (folders := _interrupted(state_dir, directory))
     }
 
 
-def _interrupted(application_dir: Path) -> list[Path]:
+def _interrupted(state_dir: Path, application_dir: Path) -> list[Path]:
     """Return the folders of tasks, of named topologies too, in which a swap was cut short."""
     try:
         names = sorted(os.listdir(application_dir))  # noqa: PTH208 - names only
@@ -140,24 +135,26 @@ def _interrupted(application_dir: Path) -> list[Path]:
         return []
     topologies = (name for name in names if name.startswith("__") and name.endswith("__"))
     parents = [application_dir, *(application_dir / name for name in topologies)]
-    return [parent for parent in parents if cut_short(parent)]
+    return [parent for parent in parents if cut_short(state_dir, parent)]
 
 
-def _mend_task(task: TaskMend, ports: FsckPorts, reached: Reached) -> MendedTask:
+def _mend_task(task: TaskMend, area: WorkArea, ports: FsckPorts, reached: Reached) -> MendedTask:
     """Build the mended task directory, check it, and put it into place."""
-    task_dir = task.facts.task_dir
-    _require_no_links(task_dir)
-    writer = _writer(task_dir, ports)
-    staged = staging_folder(task_dir)
-    with os_errors(staged):
-        shutil.rmtree(staged, ignore_errors=True)
-    writer.make_folder(staged)
-    reached("staging made")
+    name = task.facts.task_dir.name
+    writer = _writer(area.tasks, name, ports)
+    staged = area.staged(name)
     gone = [path for mend in task.stores for path in mend.paths]
-    _take_over(task_dir, staged, gone, writer)
+    with os_errors(task.facts.task_dir):
+        found = _entries(area.tasks, name)
+        area.own.remove_tree(f"{STAGING}/{name}")
+        writer.make_folder(staged)
+        reached("staging made")
+        for inner, mode in found:
+            if not any(lies_in(inner, path) for path in gone):
+                copy_over(area.tasks, f"{name}/{inner}", staged / inner, mode, writer)
     reached("files taken over")
     for note in _notes(task, ports):
-        _carry_out(note, staged, task.facts, ports.backends, writer)
+        _carry_out(note, staged, task.facts, area, ports.backends, writer)
         reached("note written")
     _check(staged, task, ports)
     with os_errors(staged):
@@ -166,36 +163,28 @@ def _mend_task(task: TaskMend, ports: FsckPorts, reached: Reached) -> MendedTask
     reached("staging durable")
     now = ports.clock()
     reasons = [f"{mend.store}: {mend.reason}" for mend in task.stores if mend.paths]
-    quarantine = keep_in_quarantine(task_dir, gone, reasons, now, writer) if gone else None
+    quarantine = None
+    if gone:
+        quarantine = keep_in_quarantine(area, name, gone, reasons, now, writer)
     reached("set aside")
-    swap_in(task_dir, writer=writer, now=now, keep_replaced=False, reached=reached)
+    swap_in(area, name, writer=writer, now=now, keep_replaced=False, reached=reached)
     return MendedTask(plan=task, quarantine=quarantine)
 
 
-def _require_no_links(task_dir: Path) -> None:
-    """A link would be replaced by what it points to, or lead elsewhere from the staged place."""
-    links = [path for path in (task_dir, *task_dir.rglob("*")) if path.is_symlink()]
+def _entries(tasks: Folder, task: str) -> list[tuple[str, int]]:
+    """Return all that is in a task, with the modes.
+
+    A link would be replaced by what it points to, or lead elsewhere from the staged place.
+    """
+    found = [(name, status.st_mode) for name, status in tasks.walk(task)]
+    links = [tasks.path / task / name for name, mode in found if stat.S_ISLNK(mode)]
     if links:
         raise UnsafePathError(
             f"{links[0]} is a symbolic link, and a task with links in it is not mended",
             hint="replace the link by what it points to while the application is stopped",
             path=str(links[0]),
         )
-
-
-def _take_over(task_dir: Path, staged: Path, gone: Sequence[str], writer: FileWriter) -> None:
-    """Link tables and copy everything else, but what is set aside."""
-    for folder in sorted(path for path in task_dir.rglob("*") if path.is_dir()):
-        name = str(folder.relative_to(task_dir))
-        if not any(lies_in(name, path) for path in gone):
-            writer.make_folder(staged / name)
-    for name, status in walk_files(task_dir):
-        if any(lies_in(name, path) for path in gone):
-            continue
-        if name.endswith(IMMUTABLE_SUFFIXES) or not stat.S_ISREG(status.st_mode):
-            writer.link(task_dir / name, staged / name, status.st_mode)
-        else:
-            writer.copy(task_dir / name, staged / name, status.st_mode)
+    return found
 
 
 def _notes(task: TaskMend, ports: FsckPorts) -> tuple[Note, ...]:
@@ -210,6 +199,7 @@ def _carry_out(
     note: Note,
     staged: Path,
     task: TaskFacts,
+    area: WorkArea,
     backends: Mapping[str, StoreBackend],
     writer: FileWriter,
 ) -> None:
@@ -218,8 +208,9 @@ def _carry_out(
             with os_errors(staged / name):
                 (staged / name).unlink(missing_ok=True)
         case FileNote(name=name, content=bytes() as content):
-            mode = (task.task_dir / name).stat().st_mode
-            writer.write(staged / name, content, mode)
+            with area.tasks.below(task.task_dir.name) as folder:
+                before = folder.look(name)
+            writer.write(staged / name, content, before.st_mode if before else 0o640)
         case FamilyNote(database=database, family=family, entries=entries):
             (backend,) = {
                 store.location.backend
@@ -255,18 +246,10 @@ def _check(staged: Path, task: TaskMend, ports: FsckPorts) -> None:
                 )
 
 
-def _writer(path: Path, ports: FsckPorts) -> FileWriter:
+def _writer(tasks: Folder, task: str | None, ports: FsckPorts) -> FileWriter:
     """Make files as they are in the task: with their modes, and the owner of its directory."""
-    permissions = Permissions(
-        file_mode=0o777, dir_mode=stat.S_IMODE(path.stat().st_mode), owner=owner_for(path)
+    status = (tasks.look(task) if task else None) or tasks.status()
+    permissions = Permissions(file_mode=0o777, dir_mode=stat.S_IMODE(status.st_mode))
+    return FileWriter.within(
+        tasks, permissions, lambda text: ports.listener(Noted(message=text)), replacing=task
     )
-    return FileWriter(permissions, lambda text: ports.listener(Noted(message=text)))
-
-
-def _tidy(parent: Path) -> None:
-    """Remove the folders of the work that are empty; a restore's unfinished work stays."""
-    for name in _WORK_FOLDERS:
-        folder = work_folder(parent / "any") / name
-        if folder.exists() and not any(folder.iterdir()):
-            with os_errors(folder):
-                folder.rmdir()

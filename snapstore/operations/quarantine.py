@@ -1,22 +1,26 @@
 """Move what cannot be trusted out of an application's way; nothing is ever deleted."""
 
-import os
-import shutil
 import stat
 from collections.abc import Sequence
 from datetime import UTC, datetime
 from pathlib import Path
 
+from snapstore.model.folder import Folder
 from snapstore.operations.restore_plan import IMMUTABLE_SUFFIXES
-from snapstore.operations.restore_target import walk_files, work_folder
-from snapstore.operations.stage_files import FileWriter, os_errors, sync_folder, sync_tree
+from snapstore.operations.stage_files import FileWriter, os_errors, sync_tree
+from snapstore.operations.work_area import WorkArea
 
 QUARANTINE = "quarantine"
 README = "README.txt"
 
 
 def keep_in_quarantine(
-    task_dir: Path, paths: Sequence[str], reasons: Sequence[str], now: datetime, writer: FileWriter
+    area: WorkArea,
+    task: str,
+    paths: Sequence[str],
+    reasons: Sequence[str],
+    now: datetime,
+    writer: FileWriter,
 ) -> Path | None:
     """Put a durable copy of files and folders of a task aside; return its folder.
 
@@ -24,61 +28,70 @@ def keep_in_quarantine(
     copied; the originals stay where they are until the mended task directory replaces them. The
     copy appears under its name only when it is complete.
     """
-    found = [name for path in paths for name in _files(task_dir, path)]
-    folders = [name for path in paths for name in _folders(task_dir, path)]
-    if not found and not folders:
-        return None
-    folder = _place(work_folder(task_dir) / QUARANTINE, task_dir.name, now)
-    part = folder.with_name(f"{folder.name}.part")
-    with os_errors(part):
+    task_dir = area.tasks.path / task
+    with os_errors(task_dir):
+        found = [each for path in paths for each in _entries(area.tasks, task, path)]
+        if not found:
+            return None
         # What a crash has left half-copied; its originals are all in place.
-        for old in folder.parent.glob("*.part"):
-            shutil.rmtree(old)
-    writer.make_folder(part / task_dir.name)
-    for name in folders:
-        writer.make_folder(part / task_dir.name / name)
-    for name in found:
-        source, target = task_dir / name, part / task_dir.name / name
-        with os_errors(source, "read"):
-            mode = source.lstat().st_mode
-        writer.make_folder(target.parent)
-        # A pipe or a socket has no bytes to copy.
-        if name.endswith(IMMUTABLE_SUFFIXES) or not stat.S_ISREG(mode):
-            writer.link(source, target, mode)
-        else:
-            writer.copy(source, target, mode)
-    writer.write(part / README, _note(task_dir, folder, paths, reasons, now).encode(), 0o640)
-    sync_tree(part)
-    with os_errors(folder):
-        part.rename(folder)
-    sync_folder(folder.parent)
-    return folder
+        area.own.remove_tree(QUARANTINE)
+        with (
+            writer.make_in(area.shared, QUARANTINE) as kept,
+            writer.make_in(area.own, QUARANTINE) as parts,
+        ):
+            name = _free_name(kept, task, now)
+            part = parts.here / name
+            writer.make_folder(part / task)
+            for inner, mode in found:
+                copy_over(area.tasks, f"{task}/{inner}", part / task / inner, mode, writer)
+            note = _note(task_dir, kept.path / name, paths, reasons, now)
+            writer.write(part / README, note.encode(), 0o640)
+            sync_tree(part)
+            parts.move(name, kept, name)
+            return kept.path / name
 
 
-def _files(task_dir: Path, path: str) -> list[str]:
-    place = task_dir / path
-    if place.is_dir():
-        return [f"{path}/{name}" for name, _ in walk_files(place)]
-    return [path] if os.path.lexists(place) else []
+def copy_over(source: Folder, name: str, target: Path, mode: int, writer: FileWriter) -> None:
+    """Make a folder like the one that is there, link a table, or copy another file.
+
+    A pipe or a socket has no bytes to copy, and is linked.
+    """
+    if stat.S_ISDIR(mode):
+        writer.make_folder(target)
+        return
+    writer.make_folder(target.parent)
+    if not stat.S_ISREG(mode):
+        source.link_special(name, target)
+    elif name.endswith(IMMUTABLE_SUFFIXES):
+        writer.link(source, name, target, mode)
+    else:
+        writer.copy(source, name, target, mode)
 
 
-def _folders(task_dir: Path, path: str) -> list[str]:
-    place = task_dir / path
-    if not place.is_dir():
+def _entries(tasks: Folder, task: str, path: str) -> list[tuple[str, int]]:
+    """Return a path of a task and what is below it, relative to the task, with the modes."""
+    parent, _, last = f"{task}/{path}".rpartition("/")
+    try:
+        with tasks.below(parent) as folder:
+            status = folder.look(last)
+    except FileNotFoundError:
         return []
-    return [
-        path,
-        *(str(inner.relative_to(task_dir)) for inner in place.rglob("*") if inner.is_dir()),
-    ]
+    if status is None:
+        return []
+    found = [(path, status.st_mode)]
+    if stat.S_ISDIR(status.st_mode):
+        inner = tasks.walk(f"{task}/{path}")
+        found += [(f"{path}/{name}", each.st_mode) for name, each in inner]
+    return found
 
 
-def _place(parent: Path, task: str, now: datetime) -> Path:
+def _free_name(folder: Folder, task: str, now: datetime) -> str:
     stem = f"{now.astimezone(UTC):%Y%m%dT%H%M%SZ}-{task}"
-    number, folder = 1, parent / stem
-    while folder.exists():
+    number, name = 1, stem
+    while folder.look(name) is not None:
         number += 1
-        folder = parent / f"{stem}-{number}"
-    return folder
+        name = f"{stem}-{number}"
+    return name
 
 
 def _note(

@@ -8,6 +8,7 @@ import hashlib
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
 from datetime import datetime
+from operator import itemgetter
 from pathlib import Path
 
 import msgspec
@@ -18,6 +19,7 @@ from snapstore.errors import (
     StoreNotFoundError,
     UnavailableError,
 )
+from snapstore.model.folder import Folder
 from snapstore.model.report import Noted, StoreFinished
 from snapstore.model.snapshot import Description, Position
 from snapstore.model.store import ChangelogPosition, StoreLocation
@@ -38,11 +40,12 @@ from snapstore.operations.replay_plan import PlannedReplay, ReplayGoal, narrowed
 from snapstore.operations.restore_lock import work_lock
 from snapstore.operations.restore_plan import TaskPlan, plan_task
 from snapstore.operations.restore_replay import from_own_offsets, reached_positions
-from snapstore.operations.restore_target import look_at_task, staging_folder, work_folder
+from snapstore.operations.restore_target import look_at_task
 from snapstore.operations.snapshot_plan import Selection, plan_snapshot
 from snapstore.operations.stage import settle, stage_copy
-from snapstore.operations.stage_files import FileWriter, Permissions, os_errors, owner_for
+from snapstore.operations.stage_files import FileWriter, Permissions, os_errors
 from snapstore.operations.swap import clear_work, cut_short_below, recover, swap_in
+from snapstore.operations.work_area import WorkArea
 
 
 class ReplayedTaskStore(msgspec.Struct, frozen=True, kw_only=True):
@@ -96,15 +99,16 @@ def replay_tasks(
         raise chosen.unread[0].error
     require_one(goal, [location.store for location in chosen.locations])
     with ExitStack() as held:
-        _hold(state_dir, chosen.locations, ports, permissions, held)
+        areas = _hold(state_dir, chosen.locations, ports, permissions, held)
         tasks: dict[Path, list[_Store]] = {}
         for location in chosen.locations:
             found = _plan(location, goal, ports, lineage)
-            tasks.setdefault(location.task_dir.resolve(), []).append(found)
+            tasks.setdefault(location.task_dir, []).append(found)
         replayed: list[ReplayedTaskStore] = []
         for task_dir, stores in tasks.items():
             try:
-                replayed += _replay_task(task_dir, stores, ports, lineage, permissions)
+                area = areas[task_dir.parent]
+                replayed += _replay_task(task_dir, stores, area, ports, lineage, permissions)
             except SnapstoreError as error:
                 if replayed:
                     raise PartialFailureError(
@@ -113,8 +117,8 @@ def replay_tasks(
                         done=[each.store for each in replayed],
                     ) from error
                 raise
-        for task_dir in tasks:
-            clear_work(task_dir)
+        for area in areas.values():
+            clear_work(area)
     return ReplayReport(stores=tuple(replayed), notes=chosen.notes)
 
 
@@ -139,17 +143,22 @@ def _hold(
     ports: ReplayPorts,
     permissions: Permissions,
     held: ExitStack,
-) -> None:
+) -> Mapping[Path, WorkArea]:
     """Keep the applications from starting, and others from the same work folders."""
     applications = {location.store.application: location for location in reversed(locations)}
     for location in applications.values():
         held.enter_context(
             ports.layout.hold(state_dir, describe_location(location, (), ports.clock()))
         )
-    for work in sorted({work_folder(location.task_dir.resolve()) for location in locations}):
-        held.enter_context(work_lock(work, _writer(work, ports, permissions)))
-        for note in recover(work.parent, reached=ports.reached):
+    areas = {}
+    for parent in sorted({location.task_dir.parent for location in locations}):
+        with os_errors(parent, "read"):
+            tasks = held.enter_context(Folder.reach(state_dir, parent))
+        writer = _writer(tasks, None, ports, permissions)
+        areas[parent] = held.enter_context(work_lock(tasks, writer))
+        for note in recover(areas[parent], reached=ports.reached):
             ports.listener(Noted(message=note))
+    return areas
 
 
 def _plan(
@@ -192,19 +201,21 @@ def _plan_position(
 def _replay_task(
     task_dir: Path,
     stores: Sequence[_Store],
+    area: WorkArea,
     ports: ReplayPorts,
     lineage: Lineage,
     permissions: Permissions,
 ) -> list[ReplayedTaskStore]:
-    files = _writer(task_dir, ports, permissions)
-    mark = _mark(task_dir, stores)
-    staged = staging_folder(task_dir)
-    if has_marker(task_dir, mark) and staged.is_dir():
+    task = task_dir.name
+    files = _writer(area.tasks, task, ports, permissions)
+    mark = _mark(area, task, stores)
+    staged = area.staged(task)
+    if has_marker(area, task, mark) and staged.is_dir():
         ports.listener(Noted(message=f"{task_dir}: going on with the replay"))
     else:
-        clear_marker(task_dir)
-        stage_copy(_copy_plan(task_dir), files)
-        set_marker(task_dir, mark, files)
+        clear_marker(area, task)
+        stage_copy(_copy_plan(task_dir, area), area, files)
+        set_marker(area, task, mark, files)
     ports.reached("task copied")
     try:
         done = [_replay_store(task_dir, staged, store, ports, files) for store in stores]
@@ -212,13 +223,20 @@ def _replay_task(
         raise
     except SnapstoreError:
         # What was left there may be the reason: the next run begins with a new copy.
-        clear_marker(task_dir)
-        clear_work(task_dir)
+        clear_marker(area, task)
+        clear_work(area)
         raise
     settle(staged, files)
     known = lineage.recall(task_dir)
-    swap_in(task_dir, writer=files, now=ports.clock(), keep_replaced=False, reached=ports.reached)
-    clear_marker(task_dir)
+    swap_in(
+        area,
+        task,
+        writer=files,
+        now=ports.clock(),
+        keep_replaced=False,
+        reached=ports.reached,
+    )
+    clear_marker(area, task)
     _note_lineage(task_dir, known, lineage, ports)
     for store, each in zip(stores, done, strict=True):
         outcome = f"replayed {count(each.records, 'record')}"
@@ -255,24 +273,25 @@ def _note_lineage(
         )
 
 
-def _copy_plan(task_dir: Path) -> TaskPlan:
-    return plan_task(look_at_task(task_dir, (), ()), (), replace=True)
+def _copy_plan(task_dir: Path, area: WorkArea) -> TaskPlan:
+    return plan_task(look_at_task(task_dir, (), (), area), (), replace=True)
 
 
-def _mark(task_dir: Path, stores: Sequence[_Store]) -> bytes:
+def _mark(area: WorkArea, task: str, stores: Sequence[_Store]) -> bytes:
     """Return what tells this directory, and what is to be replayed into it, from any other."""
     digest = hashlib.sha256()
-    with os_errors(task_dir, "read"):
-        for path in sorted(task_dir.rglob("*")):
-            status = path.lstat()
-            facts = (str(path), status.st_ino, status.st_size, status.st_mtime_ns)
+    with os_errors(area.tasks.path / task, "read"):
+        for name, status in sorted(area.tasks.walk(task), key=itemgetter(0)):
+            facts = (name, status.st_ino, status.st_size, status.st_mtime_ns)
             digest.update(repr(facts).encode())
     for store in stores:
         digest.update(str(store.location.store).encode())
     return digest.hexdigest().encode()
 
 
-def _writer(path: Path, ports: ReplayPorts, permissions: Permissions) -> FileWriter:
-    if permissions.owner is None:
-        permissions = msgspec.structs.replace(permissions, owner=owner_for(path))
-    return FileWriter(permissions, lambda text: ports.listener(Noted(message=text)))
+def _writer(
+    tasks: Folder, task: str | None, ports: ReplayPorts, permissions: Permissions
+) -> FileWriter:
+    return FileWriter.within(
+        tasks, permissions, lambda text: ports.listener(Noted(message=text)), replacing=task
+    )

@@ -17,6 +17,7 @@ from snapstore.errors import (
     TombstoneHorizonError,
     UnavailableError,
 )
+from snapstore.model.folder import Folder
 from snapstore.model.report import Noted, StoreFinished, StoreStarted
 from snapstore.model.units import count
 from snapstore.operations.quarantine import keep_in_quarantine
@@ -34,11 +35,11 @@ from snapstore.operations.restore_report import (
     restored_store,
 )
 from snapstore.operations.restore_settings import RestoreOptions, RestorePorts
-from snapstore.operations.restore_target import staging_folder, work_folder
 from snapstore.operations.restore_tasks import Planner, Task
 from snapstore.operations.stage import Parts, settle, stage
-from snapstore.operations.stage_files import FileWriter, os_errors, owner_for
+from snapstore.operations.stage_files import FileWriter, os_errors
 from snapstore.operations.swap import clear_work, recover, swap_in
+from snapstore.operations.work_area import WorkArea, make_tasks
 
 __all__ = ["RestoreOptions", "RestorePorts", "plan_restore", "restore"]
 
@@ -132,23 +133,28 @@ class _Run:
 
     def hold(self, held: ExitStack) -> None:
         """Keep the applications from starting, and other restores from the same folders."""
+        target, permissions = self._planner.target, self._options.permissions
+        folders: dict[Path, Folder] = {}
         applications: set[str] = set()
         for task in self._tasks:
+            parent = task.task_dir.parent
+            if parent not in folders:
+                made = make_tasks(target, parent, permissions, self._warn)
+                folders[parent] = held.enter_context(made)
             application = task.description.store.application
-            self._writer(task.task_dir).make_folder(task.task_dir.parent)
             if application not in applications:
                 applications.add(application)
-                target = self._planner.target
                 held.enter_context(self._ports.layout.hold(target, task.description))
-        for work in sorted({work_folder(task.task_dir) for task in self._tasks}):
-            held.enter_context(work_lock(work, self._writer(work)))
+        for parent, tasks in sorted(folders.items()):
+            writer = FileWriter.within(tasks, permissions, self._warn)
+            self._planner.areas[parent] = held.enter_context(work_lock(tasks, writer))
         self._ports.reached("held")
 
     def recover(self) -> None:
         """Resolve the swaps that earlier runs did not end, of whatever task."""
-        for parent in sorted({task.task_dir.parent for task in self._tasks}):
-            for note in recover(parent, reached=self._ports.reached):
-                self._ports.listener(Noted(message=note))
+        for area in self._planner.areas.values():
+            for note in recover(area, reached=self._ports.reached):
+                self._warn(note)
 
     def carry_out(self, plan: RestorePlan) -> RestoreReport:
         """Restore task after task. One that fails stops no other, unless the storage or disk did.
@@ -175,8 +181,8 @@ class _Run:
         if first is not None and not done:
             raise first
         if first is None:
-            for task in self._tasks:
-                clear_work(task.task_dir)
+            for area in self._planner.areas.values():
+                clear_work(area)
         return RestoreReport(
             target=self._planner.target,
             stores=tuple(
@@ -196,28 +202,33 @@ class _Run:
 
     def _restore_task(self, task: Task, plan: TaskPlan) -> "_Done":
         """Stage and swap in one task; go back to older snapshots as long as newer are damaged."""
-        writer = self._writer(task.task_dir)
-        plan = self._staged(task, plan, writer)
+        area = self._planner.areas[task.task_dir.parent]
+        name = task.task_dir.name
+        writer = FileWriter.within(
+            area.tasks, self._options.permissions, self._warn, replacing=name
+        )
+        plan = self._staged(task, plan, area, writer)
         changed = self._options.delete_noted and delete_staged(
-            plan, self._ports.layout, self._ports.backends, self._ports.listener
+            plan, area, self._ports.layout, self._ports.backends, self._ports.listener
         )
         self._ports.reached("deletions applied")
         replayed: tuple[ReplayedStore, ...] = ()
         if self._ports.replay is not None:
-            replayed = self._ports.replay.run(plan, writer)
+            replayed = self._ports.replay.run(plan, area, writer)
         if changed or self._ports.replay is not None:
-            settle(staging_folder(task.task_dir), writer)
+            settle(area.staged(name), writer)
         self._require_time(plan)
-        self._set_aside(task, writer)
+        self._set_aside(task, area, writer)
         kept = swap_in(
-            task.task_dir,
+            area,
+            name,
             writer=writer,
             now=self._ports.clock(),
             keep_replaced=self._options.keep_replaced,
             reached=self._ports.reached,
         )
         if self._ports.replay is not None:
-            self._ports.replay.forget(plan)
+            self._ports.replay.forget(plan, area)
         if self._ports.remember is not None:
             descriptions = [each.wanted.snapshot.description for each in plan.stores]
             applied = self._options.delete_noted
@@ -228,35 +239,36 @@ class _Run:
             self._ports.remember(task.task_dir, positions)
         return _Done(plan=plan, kept=kept, replayed=replayed)
 
-    def _set_aside(self, task: Task, writer: FileWriter) -> None:
+    def _set_aside(self, task: Task, area: WorkArea, writer: FileWriter) -> None:
         """Keep what is about to be replaced, where that was asked for: it may hold rows that the
         changelog has no more."""
         paths, reasons = self._planner.set_aside(task)
         if not paths:
             return
-        place = keep_in_quarantine(task.task_dir, paths, reasons, self._ports.clock(), writer)
+        name = task.task_dir.name
+        place = keep_in_quarantine(area, name, paths, reasons, self._ports.clock(), writer)
         self._ports.reached("set aside")
         if place is not None:
             self._ports.listener(
                 Noted(message=f"what {task.task_dir} held of restored stores is in {place}")
             )
 
-    def _staged(self, task: Task, plan: TaskPlan, writer: FileWriter) -> TaskPlan:
+    def _staged(self, task: Task, plan: TaskPlan, area: WorkArea, writer: FileWriter) -> TaskPlan:
         """Make the staged directory complete, and return the plan that did it in the end."""
         replay = self._ports.replay
-        if replay is not None and replay.can_go_on(plan):
+        if replay is not None and replay.can_go_on(plan, area):
             self._ports.listener(Noted(message=f"{task.task_dir}: going on with the replay"))
             return plan
         while True:
             if replay is not None:
-                replay.forget(plan)
+                replay.forget(plan, area)
             for store in plan.stores:
                 self._ports.listener(
                     StoreStarted(store=store.store, stage="download", total=store.fetch_bytes)
                 )
             try:
                 with os_errors(task.task_dir):
-                    stage(plan, self._parts, writer, self._ports.reached)
+                    stage(plan, area, self._parts, writer, self._ports.reached)
             except IntegrityError as error:
                 self._planner.choose_older(task, error)
                 plan = self._planned_again(task)
@@ -292,11 +304,8 @@ class _Run:
                 )
             )
 
-    def _writer(self, task_dir: Path) -> FileWriter:
-        permissions = self._options.permissions
-        if permissions.owner is None:
-            permissions = msgspec.structs.replace(permissions, owner=owner_for(task_dir))
-        return FileWriter(permissions, lambda text: self._ports.listener(Noted(message=text)))
+    def _warn(self, message: str) -> None:
+        self._ports.listener(Noted(message=message))
 
     def _tell(self, plan: TaskPlan, outcome: str, *, ok: bool) -> None:
         for store in plan.stores:

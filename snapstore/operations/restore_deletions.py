@@ -16,8 +16,8 @@ from snapstore.model.units import count
 from snapstore.operations.replay import writable
 from snapstore.operations.replay_layout import deleting_layout
 from snapstore.operations.restore_plan import StorePlan, TaskPlan, Wanted
-from snapstore.operations.restore_target import staging_folder
 from snapstore.operations.stage import staged_location
+from snapstore.operations.work_area import WorkArea
 from snapstore.ports import Layout, Listener, StoreBackend
 
 
@@ -35,14 +35,19 @@ def deletions_of(wanted: Wanted) -> Mapping[ChangelogPartition, Sequence[Deletio
 
 
 def delete_staged(
-    plan: TaskPlan, layout: Layout, backends: Mapping[str, StoreBackend], listener: Listener
+    plan: TaskPlan,
+    area: WorkArea,
+    layout: Layout,
+    backends: Mapping[str, StoreBackend],
+    listener: Listener,
 ) -> bool:
     """Apply the deletions to every staged store of a task; say whether there were any.
 
     The files are durable afterwards, and their offsets as before; doing it again changes nothing.
     Raises NotReplayableError where the layout or the backend cannot do it.
     """
-    done = [_delete(staging_folder(plan.task_dir), each, layout, backends) for each in plan.stores]
+    staged = area.staged(plan.task_dir.name)
+    done = [_delete(staged, each, layout, backends) for each in plan.stores]
     for store, keys in zip(plan.stores, done, strict=True):
         if keys:
             listener(

@@ -28,9 +28,9 @@ from snapstore.operations.replay_layout import require_replay_layout
 from snapstore.operations.replay_marker import clear_marker, has_marker, set_marker
 from snapstore.operations.replay_plan import PlannedReplay, ReplayGoal, narrowed
 from snapstore.operations.restore_plan import StorePlan, TaskPlan
-from snapstore.operations.restore_target import staging_folder
 from snapstore.operations.stage import staged_location
 from snapstore.operations.stage_files import FileWriter
+from snapstore.operations.work_area import WorkArea
 
 
 class ReplayedStore(msgspec.Struct, frozen=True, kw_only=True):
@@ -52,43 +52,45 @@ class StagedReplay:
         if description.positions:
             require_replayable(description, self._ports)
 
-    def can_go_on(self, plan: TaskPlan) -> bool:
+    def can_go_on(self, plan: TaskPlan, area: WorkArea) -> bool:
         """Whether staging holds what an interrupted replay of the same snapshots has left.
 
         Only where the databases keep their offsets themselves, so that nothing is applied twice,
         and where no other store of the task is involved, which may have moved on since.
         """
-        if plan.keep or not has_marker(plan.task_dir, _mark(plan)):
+        if plan.keep or not has_marker(area, plan.task_dir.name, _mark(plan)):
             return False
         try:
-            return all(self._keeps_offsets(plan, store) for store in plan.stores)
+            return all(self._keeps_offsets(area, plan, store) for store in plan.stores)
         except SnapstoreError as error:
             self._ports.listener(
                 Noted(message=f"the interrupted replay is begun anew: {error.message}")
             )
             return False
 
-    def forget(self, plan: TaskPlan) -> None:
+    def forget(self, plan: TaskPlan, area: WorkArea) -> None:
         """Staging is about to be built anew, or was put into place."""
-        clear_marker(plan.task_dir)
+        clear_marker(area, plan.task_dir.name)
 
-    def run(self, plan: TaskPlan, files: FileWriter) -> tuple[ReplayedStore, ...]:
+    def run(self, plan: TaskPlan, area: WorkArea, files: FileWriter) -> tuple[ReplayedStore, ...]:
         """Replay every store of a staged task; the next run goes on after what trying again cures.
 
         Any other error clears the marker.
         """
-        set_marker(plan.task_dir, _mark(plan), files)
+        set_marker(area, plan.task_dir.name, _mark(plan), files)
         try:
-            return tuple(self._run_store(plan, store, files) for store in plan.stores)
+            return tuple(self._run_store(plan, store, area, files) for store in plan.stores)
         except UnavailableError:
             raise
         except SnapstoreError:
-            self.forget(plan)
+            self.forget(plan, area)
             raise
 
-    def _run_store(self, plan: TaskPlan, store: StorePlan, files: FileWriter) -> ReplayedStore:
+    def _run_store(
+        self, plan: TaskPlan, store: StorePlan, area: WorkArea, files: FileWriter
+    ) -> ReplayedStore:
         description = store.wanted.snapshot.description
-        location = staged_location(staging_folder(plan.task_dir), store)
+        location = staged_location(area.staged(plan.task_dir.name), store)
         planned = [
             from_own_offsets(
                 location,
@@ -108,8 +110,8 @@ class StagedReplay:
         )
         return ReplayedStore(store=str(description.store), partitions=replayed)
 
-    def _keeps_offsets(self, plan: TaskPlan, store: StorePlan) -> bool:
-        location = staged_location(staging_folder(plan.task_dir), store)
+    def _keeps_offsets(self, area: WorkArea, plan: TaskPlan, store: StorePlan) -> bool:
+        location = staged_location(area.staged(plan.task_dir.name), store)
         layout = require_replay_layout(self._ports.layout)
         backend = self._ports.backends[location.backend]
         with backend.open_view(location.task_dir, location.root) as view:

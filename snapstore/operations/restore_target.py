@@ -3,16 +3,17 @@
 import hashlib
 import os
 import pwd
+import re
 import stat
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 from snapstore.errors import ConfigError, UnsafePathError
-from snapstore.model.manifest_rules import WORK_FOLDER
-from snapstore.model.regular_file import open_regular
+from snapstore.model.folder import Folder
 from snapstore.model.snapshot import FileEntry
 from snapstore.operations.restore_plan import FoundFile, PresentStore, TaskTarget
 from snapstore.operations.stage_files import os_errors
+from snapstore.operations.work_area import PARTS, STAGING, FoundArea, WorkArea
 
 SYSTEM_FOLDERS = frozenset(
     Path(name)
@@ -40,6 +41,7 @@ SYSTEM_FOLDERS = frozenset(
     )
 )
 _CHUNK_BYTES = 1 << 20
+_OCTAL = re.compile(r"\\([0-7]{3})")
 
 
 def check_target(target: Path) -> None:
@@ -83,20 +85,29 @@ def check_writable(path: Path) -> None:
 
 
 def look_at_task(
-    task_dir: Path, files: Sequence[FileEntry], stores: Sequence[PresentStore]
+    task_dir: Path,
+    files: Sequence[FileEntry],
+    stores: Sequence[PresentStore],
+    area: WorkArea | FoundArea,
 ) -> TaskTarget:
     """Return what lies at the place of a task and in what an interrupted run has staged.
 
     Only files that could serve, by name and size, are read and hashed.
+    Raises UnsafePathError where something is mounted there.
     """
     wanted = {entry.name: entry for entry in files if entry.inline is None}
+    current: dict[str, FoundFile] = {}
+    staged: dict[str, FoundFile] = {}
+    parts: dict[str, int] = {}
+    odd: tuple[str, ...] = ()
     with os_errors(task_dir, "read"):
-        current, odd = _look(task_dir, wanted)
-        staged, _ = _look(staging_folder(task_dir), wanted)
-        parts = {
-            entry.name: _written_bytes(entry.stat(follow_symlinks=False))
-            for entry in _entries(work_folder(task_dir) / "parts")
-        }
+        if area.tasks is not None:
+            _require_no_mount(area.tasks.path / task_dir.name)
+            if area.tasks.holds_folder(task_dir.name):
+                current, odd = _look(area.tasks, task_dir.name, wanted)
+        if area.own is not None:
+            staged, _ = _look(area.own, f"{STAGING}/{task_dir.name}", wanted)
+            parts = {name: _written_bytes(status) for name, status in area.own.walk(PARTS)}
     return TaskTarget(
         task_dir=task_dir,
         current=current,
@@ -108,18 +119,25 @@ def look_at_task(
     )
 
 
+def _require_no_mount(task_dir: Path) -> None:
+    """A directory on which something is mounted cannot be exchanged, and must not be emptied."""
+    try:
+        mounts = Path("/proc/self/mountinfo").read_text(errors="surrogateescape")
+    except FileNotFoundError:
+        return
+    for line in mounts.splitlines():
+        place = Path(_OCTAL.sub(lambda found: chr(int(found[1], 8)), line.split(" ")[4]))
+        if place.is_relative_to(task_dir):
+            raise UnsafePathError(
+                f"refused: something is mounted on {place}, and {task_dir} is replaced as a whole",
+                hint="unmount it, or restore to a directory above which it is mounted",
+                path=str(place),
+            )
+
+
 def _written_bytes(status: os.stat_result) -> int:
     """Return about how much of a partial file is there: one that is fetched in pieces has holes."""
     return min(status.st_size, status.st_blocks * 512)
-
-
-def work_folder(task_dir: Path) -> Path:
-    """Where snapstore keeps its own files: beside the tasks, never inside one."""
-    return task_dir.parent / WORK_FOLDER
-
-
-def staging_folder(task_dir: Path) -> Path:
-    return work_folder(task_dir) / "staging" / task_dir.name
 
 
 def free_bytes(path: Path) -> int:
@@ -129,42 +147,28 @@ def free_bytes(path: Path) -> int:
     return status.f_bavail * status.f_frsize
 
 
-def hash_file(path: Path) -> str:
-    """Return the SHA-256 of a regular file in hex; links are not followed."""
-    digest = hashlib.sha256()
-    with os.fdopen(open_regular(path), "rb", buffering=0) as file:
-        while chunk := file.read(_CHUNK_BYTES):
-            digest.update(chunk)
-    return digest.hexdigest()
-
-
-def walk_files(folder: Path, prefix: str = "") -> Iterator[tuple[str, os.stat_result]]:
-    """Yield every entry below a folder that is no folder, with its relative name; sorted."""
-    for entry in sorted(_entries(folder), key=lambda entry: entry.name):
-        if entry.is_dir(follow_symlinks=False):
-            yield from walk_files(folder / entry.name, f"{prefix}{entry.name}/")
-        else:
-            yield f"{prefix}{entry.name}", entry.stat(follow_symlinks=False)
-
-
 def _look(
-    folder: Path, wanted: Mapping[str, FileEntry]
+    around: Folder, name: str, wanted: Mapping[str, FileEntry]
 ) -> tuple[dict[str, FoundFile], tuple[str, ...]]:
     found: dict[str, FoundFile] = {}
     odd: list[str] = []
-    for name, status in walk_files(folder):
-        if not stat.S_ISREG(status.st_mode):
-            odd.append(name)
+    for inner, status in around.walk(name):
+        if stat.S_ISDIR(status.st_mode):
             continue
-        entry = wanted.get(name)
+        if not stat.S_ISREG(status.st_mode):
+            odd.append(inner)
+            continue
+        entry = wanted.get(inner)
         alike = entry is not None and entry.size == status.st_size
-        found[name] = FoundFile(status.st_size, hash_file(folder / name) if alike else None)
+        sha256 = _hash(around.open_file(f"{name}/{inner}")) if alike else None
+        found[inner] = FoundFile(status.st_size, sha256)
     return found, tuple(odd)
 
 
-def _entries(folder: Path) -> list[os.DirEntry[str]]:
-    try:
-        with os.scandir(folder) as entries:
-            return list(entries)
-    except FileNotFoundError:
-        return []
+def _hash(fd: int) -> str:
+    """Return the SHA-256 of a file in hex, and close it."""
+    digest = hashlib.sha256()
+    with os.fdopen(fd, "rb", buffering=0) as file:
+        while chunk := file.read(_CHUNK_BYTES):
+            digest.update(chunk)
+    return digest.hexdigest()

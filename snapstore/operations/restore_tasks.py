@@ -3,6 +3,7 @@
 import os
 from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
+from contextlib import nullcontext
 from pathlib import Path
 from typing import cast
 
@@ -40,6 +41,7 @@ from snapstore.operations.restore_plan import (
 )
 from snapstore.operations.restore_settings import RestoreOptions, RestorePorts
 from snapstore.operations.restore_target import check_target, check_writable, look_at_task
+from snapstore.operations.work_area import WorkArea, found_area
 
 
 class Task(msgspec.Struct, kw_only=True):
@@ -56,7 +58,10 @@ class Task(msgspec.Struct, kw_only=True):
 
 
 class Planner:
-    """Plans restores to one target; reads there and in the repository, and writes nothing."""
+    """Plans restores to one target; reads there and in the repository, and writes nothing.
+
+    ``areas`` are those that a run holds, by the folders of tasks.
+    """
 
     def __init__(self, target: Path, ports: RestorePorts, options: RestoreOptions) -> None:
         self.target = target.resolve()
@@ -70,6 +75,7 @@ class Planner:
         self._known: dict[str, Mapping[str, set[str]]] = {}
         self.unrestorable: dict[StoreId, SnapstoreError] = {}
         self._there: dict[Path, list[PresentStore]] = {}
+        self.areas: dict[Path, WorkArea] = {}
         check_target(self.target)
 
     def choose(self, requests: Sequence[Request]) -> list[Task]:
@@ -218,16 +224,19 @@ class Planner:
         discover = self._ports.layout.discover
         return [one for name in applications for one in discover(self.target, name).locations]
 
-    def _plan_task(self, task: Task, found: Sequence[StoreLocation]) -> TaskPlan:
+    def _plan_task(self, task: Task, stores: Sequence[StoreLocation]) -> TaskPlan:
         there = [
             PresentStore(store=each.store.store, root=each.root, side_files=each.side_files)
-            for each in found
+            for each in stores
             if each.task_dir.resolve() == task.task_dir
         ]
         self._there[task.task_dir] = there
         files = [entry for wanted in task.wanted for entry in wanted.manifest.files]
+        area = self.areas.get(task.task_dir.parent)
+        with nullcontext(area) if area else found_area(self.target, task.task_dir.parent) as found:
+            target = look_at_task(task.task_dir, files, there, found)
         return plan_task(
-            look_at_task(task.task_dir, files, there),
+            target,
             task.wanted,
             replace=self._options.replace,
             keep_replaced=self._options.keep_replaced or bool(self._options.set_aside),

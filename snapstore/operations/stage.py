@@ -1,9 +1,10 @@
 """Build the complete new task directory in the work folder, beside the one in use."""
 
 import os
+import stat
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
-from pathlib import Path
+from pathlib import Path, PurePosixPath
 
 import msgspec
 
@@ -14,18 +15,20 @@ from snapstore.errors import (
     StoreNotFoundError,
     UnknownOffsetError,
 )
+from snapstore.model.folder import shown
 from snapstore.model.identity import StoreId
 from snapstore.model.manifest_rules import lies_in
 from snapstore.model.report import Advanced
 from snapstore.model.snapshot import Description
 from snapstore.model.store import ChangelogPosition, StoreLocation
 from snapstore.operations.fetch import BlobToFetch, fetch_all
+from snapstore.operations.quarantine import copy_over
 from snapstore.operations.rate_limit import RateLimit
 from snapstore.operations.restore_names import check_note_name
-from snapstore.operations.restore_plan import IMMUTABLE_SUFFIXES, Fetch, StorePlan, TaskPlan
-from snapstore.operations.restore_target import staging_folder, walk_files, work_folder
+from snapstore.operations.restore_plan import Fetch, StorePlan, TaskPlan
 from snapstore.operations.stage_files import FileWriter, os_errors, sync_tree
 from snapstore.operations.swap import Reached
+from snapstore.operations.work_area import PARTS, STAGING, WorkArea
 from snapstore.ports import (
     FamilyNote,
     FileNote,
@@ -51,20 +54,21 @@ class Parts(msgspec.Struct, frozen=True, kw_only=True):
     limit: RateLimit | None = None
 
 
-def stage(plan: TaskPlan, parts: Parts, writer: FileWriter, reached: Reached) -> None:
+def stage(
+    plan: TaskPlan, area: WorkArea, parts: Parts, writer: FileWriter, reached: Reached
+) -> None:
     """Make the staged directory complete, verified and durable.
 
     What an interrupted run has left there is used where its hash is right, and removed otherwise.
     Raises IntegrityError with ``stores`` when blobs are missing or broken, or when the staged files
     do not say the offsets they should.
     """
-    staged = staging_folder(plan.task_dir)
-    writer.make_folder(staged)
+    staged = _begin(plan, area, writer)
     reached("staging made")
-    _remove_strangers(staged, plan)
-    _take_from_current(staged, plan, writer)
+    _remove_strangers(area, plan)
+    _take_from_current(staged, plan, area, writer)
     reached("other stores taken over")
-    _fetch(staged, plan, parts, writer, reached)
+    _fetch(staged, plan, area, parts, writer, reached)
     reached("files fetched")
     _write_inline(staged, plan, writer, reached)
     reached("small files written")
@@ -77,15 +81,14 @@ def stage(plan: TaskPlan, parts: Parts, writer: FileWriter, reached: Reached) ->
     reached("staging durable")
 
 
-def stage_copy(plan: TaskPlan, writer: FileWriter) -> Path:
+def stage_copy(plan: TaskPlan, area: WorkArea, writer: FileWriter) -> Path:
     """Make the staged directory hold what the current one holds; returns it.
 
     Tables are linked, so the current directory stays as it is whatever is done to the copy.
     """
-    staged = staging_folder(plan.task_dir)
-    writer.make_folder(staged)
-    _remove_strangers(staged, plan)
-    _take_from_current(staged, plan, writer)
+    staged = _begin(plan, area, writer)
+    _remove_strangers(area, plan)
+    _take_from_current(staged, plan, area, writer)
     settle(staged, writer)
     return staged
 
@@ -166,7 +169,7 @@ def staged_errors(description: Description) -> Iterator[None]:
         yield
     except (SourceDamagedError, StoreNotFoundError, UnknownOffsetError) as error:
         raise IntegrityError(
-            f"the snapshot of {description.store} does not open as a store: {error.message}",
+            f"the snapshot of {description.store} does not open as a store: {shown(error.message)}",
             hint="the target was left as it was; verify --open-store finds such snapshots",
             stores=[str(description.store)],
         ) from error
@@ -187,37 +190,52 @@ def staged_location(staged: Path, store: StorePlan) -> StoreLocation:
     )
 
 
-def _remove_strangers(staged: Path, plan: TaskPlan) -> None:
+def _begin(plan: TaskPlan, area: WorkArea, writer: FileWriter) -> Path:
+    """Make the staging folder; what is there already is this user's own."""
+    staged = area.staged(plan.task_dir.name)
+    writer.make_folder(staged)
+    return staged
+
+
+def _remove_strangers(area: WorkArea, plan: TaskPlan) -> None:
     """Leave only the files that the plan found there with the right hash."""
     good = {reuse.name for store in plan.stores for reuse in store.reuse if reuse.staged}
-    with os_errors(staged):
-        for name, _ in list(walk_files(staged)):
-            if name not in good:
-                (staged / name).unlink()
-        for parent, folders, names in os.walk(staged, topdown=False):
-            del folders, names
-            folder = Path(parent)
-            if folder != staged and not any(folder.iterdir()):
-                folder.rmdir()
+    needed = {str(parent) for name in good for parent in PurePosixPath(name).parents}
+    staged = area.staged(plan.task_dir.name)
+    with os_errors(staged), area.own.below(f"{STAGING}/{plan.task_dir.name}") as folder:
+        strangers = [
+            name
+            for name, status in folder.walk()
+            if name not in (needed if stat.S_ISDIR(status.st_mode) else good)
+        ]
+        for name in reversed(strangers):
+            parent, _, last = name.rpartition("/")
+            with folder.below(parent) as around:
+                around.remove_tree(last)
 
 
-def _take_from_current(staged: Path, plan: TaskPlan, writer: FileWriter) -> None:
+def _take_from_current(staged: Path, plan: TaskPlan, area: WorkArea, writer: FileWriter) -> None:
     names = [keep.name for keep in plan.keep]
     names += [reuse.name for store in plan.stores for reuse in store.reuse if not reuse.staged]
     for name in names:
-        source, target = plan.task_dir / name, staged / name
-        writer.make_folder(target.parent)
-        mode = source.lstat().st_mode
-        if name.endswith(IMMUTABLE_SUFFIXES):
-            writer.link(source, target, mode)
-        else:
-            writer.copy(source, target, mode)
+        source = f"{plan.task_dir.name}/{name}"
+        fd = area.tasks.open_file(source)
+        try:
+            mode = os.fstat(fd).st_mode
+        finally:
+            os.close(fd)
+        copy_over(area.tasks, source, staged / name, mode, writer)
 
 
 def _fetch(
-    staged: Path, plan: TaskPlan, parts: Parts, writer: FileWriter, reached: Reached
+    staged: Path,
+    plan: TaskPlan,
+    area: WorkArea,
+    parts: Parts,
+    writer: FileWriter,
+    reached: Reached,
 ) -> None:
-    folder = work_folder(plan.task_dir) / "parts"
+    folder = area.part_of(PARTS)
     writer.make_folder(folder)
     fetches = _merged(plan.stores)
     jobs = {
@@ -236,7 +254,7 @@ def _fetch(
         for name in (first, *others):
             writer.make_folder((staged / name).parent)
         for name in others:
-            writer.copy(job.part, staged / name, modes[name])
+            writer.copy(area.own, f"{PARTS}/{job.sha256}", staged / name, modes[name])
         writer.adopt(job.part, modes[first])
         with os_errors(staged / first):
             job.part.rename(staged / first)
@@ -301,9 +319,11 @@ def settle(staged: Path, writer: FileWriter) -> None:
 
     A linked table has the owner and mode that the application gave it, and keeps them.
     """
-    for name, status in walk_files(staged):
-        if status.st_nlink == 1:
-            writer.adopt(staged / name, status.st_mode)
+    for parent, _, names in os.walk(staged):
+        for path in (Path(parent) / name for name in names):
+            status = path.lstat()
+            if stat.S_ISREG(status.st_mode) and status.st_nlink == 1:
+                writer.adopt(path, status.st_mode)
     with os_errors(staged):
         os.utime(staged)
     sync_tree(staged)

@@ -6,12 +6,13 @@ import shutil
 import stat
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 
 import msgspec
 
 from snapstore.errors import ConfigError, NoSpaceError, UnavailableError
+from snapstore.model.folder import Folder, shown
 from snapstore.model.regular_file import open_regular
 
 _SYNCS = 8
@@ -25,19 +26,45 @@ _NOT_ALLOWED = {errno.EACCES, errno.EPERM, errno.EROFS, errno.ENOTDIR, errno.EIS
 
 
 class Permissions(msgspec.Struct, frozen=True, kw_only=True):
-    """Modes of what a restore writes, and its owner (user id, group id).
+    """Modes of what a restore writes, and its owner (user id, group id; -1 leaves one as it is).
 
-    A file never gets more than ``file_mode``, whatever was recorded. ``owner`` None: that of the
-    target directory when run as root, else the running user's.
+    A file never gets more than ``file_mode``, whatever was recorded, but for ``passed_on``: the
+    bits that files and folders have from the folder that they are made in. ``owner`` None: that of
+    the target directory when run as root, else the running user's.
     """
 
     file_mode: int = 0o640
     dir_mode: int = 0o750
     owner: tuple[int, int] | None = None
+    passed_on: int = 0
 
     def of_file(self, recorded: int) -> int:
         """Return the mode for a file: no wider than allowed, never set-uid, owner may write."""
-        return (recorded & self.file_mode & 0o777) | 0o600
+        return (recorded & self.file_mode & 0o777) | 0o600 | (self.passed_on & 0o060)
+
+    def of_folder(self) -> int:
+        return self.dir_mode | self.passed_on
+
+    def within(
+        self, folder: os.stat_result, replaced: os.stat_result | None = None
+    ) -> "Permissions":
+        """Return those of what is made in a folder, in place of what is ``replaced``.
+
+        A group that may write into it, as with ``fsGroup`` in Kubernetes, may write there, too.
+        """
+        alike = [replaced or folder]
+        if alike[0].st_gid == folder.st_gid:
+            alike.append(folder)
+        passed_on = 0
+        for each in alike:
+            passed_on |= each.st_mode & stat.S_ISGID
+            passed_on |= 0o070 if each.st_mode & stat.S_IWGRP else 0
+        owner: tuple[int, int] | None
+        if os.geteuid() == 0:
+            owner = self.owner or (alike[0].st_uid, alike[0].st_gid)
+        else:
+            owner = (-1, alike[0].st_gid) if passed_on else None
+        return msgspec.structs.replace(self, owner=owner, passed_on=passed_on)
 
 
 class FileWriter:
@@ -51,18 +78,36 @@ class FileWriter:
         self._warn = warn
         self._warned = False
 
+    @classmethod
+    def within(
+        cls, folder: Folder, asked: Permissions, warn: Warn, *, replacing: str | None = None
+    ) -> "FileWriter":
+        """Return one for what is made in a folder, in place of what has a name there."""
+        replaced = None if replacing is None else folder.look(replacing)
+        return cls(asked.within(folder.status(), replaced), warn)
+
+    def make_in(self, folder: Folder, name: str) -> Folder:
+        """Open a folder in another one, or make it."""
+        inner, made = folder.make(name)
+        if made:
+            self.settle(inner.fd, inner.path, None)
+        return inner
+
     def make_folder(self, folder: Path) -> None:
-        """Make a folder and those above it that are missing."""
-        if folder.is_dir():
-            return
-        self.make_folder(folder.parent)
-        with os_errors(folder):
-            folder.mkdir(mode=0o700, exist_ok=True)
-            fd = os.open(folder, os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC)
-        try:
-            self._apply(fd, folder, self._permissions.dir_mode)
-        finally:
-            os.close(fd)
+        """Make a folder and those above it that are missing, where nobody else may write."""
+        missing = []
+        while not folder.is_dir():
+            missing.append(folder)
+            folder = folder.parent
+        for each in reversed(missing):
+            with os_errors(each):
+                with suppress(FileExistsError):
+                    each.mkdir(mode=0o700)
+                fd = os.open(each, os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC)
+            try:
+                self.settle(fd, each, None)
+            finally:
+                os.close(fd)
 
     def write(self, path: Path, content: bytes, recorded_mode: int) -> None:
         """Write a small file whole: under a temporary name first, durable when it returns."""
@@ -75,59 +120,74 @@ class FileWriter:
             )
             with os.fdopen(fd, "wb", buffering=0) as file:
                 write_all(fd, content, 0)
-                self._apply(fd, path, self._permissions.of_file(recorded_mode))
+                self.settle(fd, path, recorded_mode)
                 os.fsync(file)
             temporary.replace(path)
 
-    def copy(self, source: Path, target: Path, recorded_mode: int) -> None:
+    def copy(self, source: Folder, name: str, target: Path, recorded_mode: int) -> None:
+        """Copy a file that lies somewhere below a folder."""
         with (
             os_errors(target),
-            os.fdopen(open_regular(source), "rb") as reader,
-            target.open("wb") as writer,
+            os.fdopen(source.open_file(name), "rb") as reader,
+            os.fdopen(os.open(target, _NEW, 0o600), "wb") as writer,
         ):
             shutil.copyfileobj(reader, writer, 1 << 20)
-            self._apply(writer.fileno(), target, self._permissions.of_file(recorded_mode))
+            self.settle(writer.fileno(), target, recorded_mode)
 
-    def link(self, source: Path, target: Path, recorded_mode: int) -> None:
+    def link(self, source: Folder, name: str, target: Path, recorded_mode: int) -> None:
         """Give an immutable file a second name, or copy it where the file system cannot."""
         with os_errors(target):
             try:
-                os.link(source, target, follow_symlinks=False)
+                source.link_file(name, target)
             except OSError as error:
                 if error.errno not in _NO_LINKS:
                     raise
             else:
                 return
-        self.copy(source, target, recorded_mode)
+        self.copy(source, name, target, recorded_mode)
 
     def adopt(self, path: Path, recorded_mode: int) -> None:
         """Give a file that lies there already its mode and owner."""
         with os_errors(path):
             fd = open_regular(path)
         try:
-            self._apply(fd, path, self._permissions.of_file(recorded_mode))
+            self.settle(fd, path, recorded_mode)
         finally:
             os.close(fd)
 
-    def _apply(self, fd: int, path: Path, mode: int) -> None:
+    def settle(self, fd: int, path: Path, recorded_mode: int | None) -> None:
+        """Give an open file its owner and mode; a folder has no recorded one."""
+        permissions = self._permissions
+        if recorded_mode is None:
+            mode = permissions.of_folder()
+        else:
+            mode = permissions.of_file(recorded_mode)
         # Some network file systems refuse chmod or chown; the bytes are right all the same.
         try:
-            if self._permissions.owner is not None and os.geteuid() == 0:
-                os.fchown(fd, *self._permissions.owner)
+            if permissions.owner is not None:
+                os.fchown(fd, *permissions.owner)
+        except OSError as error:
+            self._warn_once(path, error)
+        try:
             os.fchmod(fd, mode)
         except OSError as error:
-            if not self._warned:
-                self._warned = True
-                self._warn(f"owner or mode of {path} could not be set: {error.strerror}")
+            self._warn_once(path, error)
+
+    def _warn_once(self, path: Path, error: OSError) -> None:
+        if not self._warned:
+            self._warned = True
+            self._warn(f"owner or mode of {shown(str(path))} could not be set: {error.strerror}")
 
 
-def owner_for(path: Path) -> tuple[int, int] | None:
-    """Return the owner of the nearest folder that exists when run as root, else None."""
-    if os.geteuid() != 0:
+def told_of_owner(asked: Permissions) -> str | None:
+    """Return what is to be said of an owner that cannot be given, since root does not run this."""
+    if asked.owner is None or os.geteuid() == 0 or asked.owner == (os.geteuid(), os.getegid()):
         return None
-    existing = next(parent for parent in (path, *path.parents) if parent.exists())
-    status = existing.stat()
-    return status.st_uid, status.st_gid
+    uid, gid = asked.owner
+    return (
+        f"restore.owner is {uid}:{gid}, and only root can give files away:"
+        f" they belong to user {os.geteuid()}"
+    )
 
 
 def write_all(fd: int, content: bytes, position: int) -> None:
@@ -176,16 +236,16 @@ def os_errors(path: Path, verb: str = "write") -> Iterator[None]:
     try:
         yield
     except OSError as error:
-        where = error.filename or path
+        where = shown(str(error.filename if isinstance(error.filename, str | Path) else path))
         reason = f"{where}: {error.strerror or error}"
         if error.errno in _NO_SPACE:
             raise NoSpaceError(
                 f"the disk is full: {reason} (ENOSPC)",
                 hint="free some space and run it again: it goes on where it stopped",
-                path=str(where),
+                path=where,
             ) from error
         if error.errno in _NOT_ALLOWED:
             raise ConfigError(
-                f"cannot {verb} {reason}", hint="check its owner and mode", path=str(where)
+                f"cannot {verb} {reason}", hint="check its owner and mode", path=where
             ) from error
-        raise UnavailableError(f"cannot {verb} {reason}", path=str(where)) from error
+        raise UnavailableError(f"cannot {verb} {reason}", path=where) from error

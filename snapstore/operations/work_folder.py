@@ -53,10 +53,14 @@ class WorkFolder:
         except (FileNotFoundError, NotRegularError, msgspec.DecodeError):
             return None
 
-    def write(self, note: WorkNote) -> None:
-        """Replace the note, durably."""
+    def make(self) -> None:
         with os_errors(self.path):
             self.path.mkdir(parents=True, exist_ok=True, mode=0o700)
+
+    def write(self, note: WorkNote) -> None:
+        """Replace the note, durably."""
+        self.make()
+        with os_errors(self.path):
             temporary = self._note.with_suffix(".tmp")
             temporary.write_bytes(msgspec.json.encode(note))
             temporary.replace(self._note)

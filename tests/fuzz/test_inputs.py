@@ -17,11 +17,14 @@ from snapstore.errors import CaptureError, ConfigError, RefusedError, SnapstoreE
 from snapstore.layouts.kafka_streams.checkpoint import parse_checkpoint, render_checkpoint
 from snapstore.layouts.kafka_streams.family import offset_entry, read_family, status_entry
 from snapstore.layouts.plain import SIDE_FILE, PlainLayout, PlainOptions
+from snapstore.model.folder import Folder
 from snapstore.model.identity import ChangelogPartition
 from snapstore.model.reference import parse_reference
 from snapstore.model.store import BytesSource
 from snapstore.model.units import parse_duration, parse_size
 from snapstore.model.version_run import decode_run
+from snapstore.operations.restore_lock import work_lock
+from snapstore.operations.stage_files import FileWriter, Permissions
 from snapstore.operations.swap import recover
 from snapstore.pairs.decode import read_pairs
 from snapstore.repository import HashCache
@@ -235,14 +238,18 @@ def test_a_journal_of_a_restore_that_is_anything_moves_nothing_out_of_its_place(
         folder = Path(name)
         task = folder / "orders" / "0_1"
         task.mkdir(parents=True)
-        journal = folder / "orders" / ".snapstore" / "swaps" / "0_1.json"
-        journal.parent.mkdir(parents=True)
-        journal.write_bytes(content)
         (folder / "x").mkdir()
-        try:
-            recover(task, reached=lambda _: None)
-        except SnapstoreError:
-            return
+        with (
+            Folder.open(folder.resolve() / "orders") as tasks,
+            work_lock(tasks, FileWriter(Permissions(), lambda _: None)) as area,
+        ):
+            journal = area.own.path / "swaps" / "0_1.json"
+            journal.parent.mkdir()
+            journal.write_bytes(content)
+            try:
+                recover(area, reached=lambda _: None)
+            except SnapstoreError:
+                return
         assert task.exists()
         assert (folder / "x").exists()
 

@@ -70,7 +70,7 @@ def locks_of_the_asking_process_are_seen_and_survive(folder: Path) -> None:
         fcntl.lockf(file, fcntl.LOCK_EX)
         assert held_locks([lock, folder / "missing"]) == {lock}
         assert subprocess.run([sys.executable, "-c", take, lock], capture_output=True).returncode
-    with watching_locks(), hold_lock(lock):
+    with watching_locks(), hold_lock(lock, lock.parent):
         assert held_locks([lock]) == {lock}
 
 

@@ -75,35 +75,35 @@ def test_a_lock_of_this_process_is_seen_and_survives_the_question(lock: Path) ->
 def test_a_lock_of_this_process_survives_a_refused_hold(lock: Path) -> None:
     with lock.open("rb+") as file:
         fcntl.lockf(file, fcntl.LOCK_EX)
-        with pytest.raises(StoreInUseError), hold_lock(lock):
+        with pytest.raises(StoreInUseError), hold_lock(lock, lock.parent):
             pass
         assert locked_elsewhere(lock)
 
 
 def test_a_held_lock_keeps_others_out_until_it_is_left(lock: Path) -> None:
-    with hold_lock(lock):
+    with hold_lock(lock, lock.parent):
         assert locked_elsewhere(lock)
-        with pytest.raises(StoreInUseError), hold_lock(lock):
+        with pytest.raises(StoreInUseError), hold_lock(lock, lock.parent):
             pass
         assert locked_elsewhere(lock)
     assert not locked_elsewhere(lock)
 
 
 def test_a_held_lock_is_not_dropped_by_closing_another_descriptor(lock: Path) -> None:
-    with hold_lock(lock):
+    with hold_lock(lock, lock.parent):
         lock.open("rb+").close()
         assert locked_elsewhere(lock)
 
 
 def test_a_missing_file_is_made_and_stays(tmp_path: Path) -> None:
     path = tmp_path / ".lock"
-    with hold_lock(path):
+    with hold_lock(path, path.parent):
         assert locked_elsewhere(path)
     assert path.read_bytes() == b""
 
 
 def test_a_lock_is_freed_when_the_block_fails(lock: Path) -> None:
-    with pytest.raises(KeyError), hold_lock(lock):
+    with pytest.raises(KeyError), hold_lock(lock, lock.parent):
         raise KeyError
     assert not locked_elsewhere(lock)
 
@@ -118,7 +118,7 @@ def test_a_file_that_cannot_be_opened_is_not_taken_for_free(tmp_path: Path) -> N
 def test_asking_leaves_no_descriptor_open(lock: Path) -> None:
     before = open_files()
     held_locks([lock])
-    with hold_lock(lock):
+    with hold_lock(lock, lock.parent):
         pass
     assert open_files() == before
 

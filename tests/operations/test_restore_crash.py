@@ -1,5 +1,6 @@
 """A restore that is killed leaves the old directory or the new one; a re-run finishes."""
 
+import os
 import shutil
 from collections.abc import Mapping
 from pathlib import Path
@@ -40,6 +41,8 @@ SWAP_POINTS = [
 ]
 MOVED_ASIDE = {"exchange": "no"}
 """Where a file system cannot exchange two directories, there is a moment without any."""
+
+WORK = Path(".snapstore") / f"work-{os.geteuid()}"
 
 
 @pytest.fixture
@@ -221,9 +224,7 @@ def test_a_partial_file_with_wrong_bytes_is_fetched_again_from_its_beginning(
     with pytest.raises(StorageError):
         lab.restore(target, storage=cut)
     parts = [
-        part
-        for part in (target / APPLICATION / ".snapstore" / "parts").iterdir()
-        if part.stat().st_size
+        part for part in (target / APPLICATION / WORK / "parts").iterdir() if part.stat().st_size
     ]
     for part in parts:
         part.write_bytes(bytes(part.stat().st_size))
@@ -240,7 +241,7 @@ def test_a_staged_file_that_was_damaged_meanwhile_is_fetched_again(
 ) -> None:
     target = tmp_path / "fresh"
     kill_at(RESTORE, {"folder": str(tmp_path), "target": str(target)}, "staging durable")
-    staged = target / APPLICATION / ".snapstore" / "staging" / "0_1"
+    staged = target / APPLICATION / WORK / "staging" / "0_1"
     (table, *_) = sorted(staged.rglob("rocksdb/counts/*.sst"))
     content = bytearray(table.read_bytes())
     content[100] ^= 0xFF

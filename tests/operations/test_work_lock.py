@@ -6,6 +6,7 @@ from pathlib import Path
 import pytest
 
 from snapstore.errors import RunInProgressError, UnavailableError
+from snapstore.model.folder import Folder
 from snapstore.operations.restore_lock import work_lock
 from snapstore.operations.stage_files import FileWriter, Permissions
 
@@ -21,7 +22,7 @@ def test_runs_that_end_while_others_begin_exclude_one_another_and_fail_in_no_oth
         held = 0
         for _ in range(400):
             try:
-                with work_lock(work, writer):
+                with Folder.open(tmp_path) as tasks, work_lock(tasks, writer):
                     inside.append(number)
                     assert inside == [number]
                     inside.remove(number)
@@ -38,5 +39,9 @@ def test_runs_that_end_while_others_begin_exclude_one_another_and_fail_in_no_oth
 def test_where_no_folder_can_be_made_it_is_not_tried_for_ever() -> None:
     """To make one below /proc fails as if a folder above had just been removed."""
     writer = FileWriter(Permissions(file_mode=0o640, dir_mode=0o750, owner=None), lambda _: None)
-    with pytest.raises(UnavailableError), work_lock(Path("/proc/nowhere/.snapstore"), writer):
+    with (
+        Folder.open(Path("/proc")) as tasks,
+        pytest.raises(UnavailableError),
+        work_lock(tasks, writer),
+    ):
         pass

@@ -12,10 +12,14 @@ class FaustOptions(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fie
 
     ``guarantee`` is the application's ``processing_guarantee``: the files do not show it, and
     ``auto`` takes it for Faust's default, at least once.
+
+    ``assume_stopped_without_locks``: where the file system has no locks, nothing tells whether the
+    application runs; it is taken for stopped.
     """
 
     changelogs: dict[str, str] = {}
     guarantee: Guarantee = "auto"
+    assume_stopped_without_locks: bool = False
 
     @property
     def exactly_once(self) -> bool:

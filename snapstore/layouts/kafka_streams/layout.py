@@ -1,7 +1,8 @@
 """The state directory of Kafka Streams, as a layout."""
 
+import os
 from collections.abc import Collection, Iterator, Mapping, Sequence
-from contextlib import AbstractContextManager, contextmanager
+from contextlib import AbstractContextManager, contextmanager, suppress
 from pathlib import Path
 from typing import ClassVar
 
@@ -84,7 +85,8 @@ class KafkaStreamsLayout:
         may keep its directory elsewhere.
         """
         locks = {str(one.path): (one, _lock_files(one)) for one in locations}
-        held = held_locks(path for _, paths in locks.values() for path in paths)
+        asked = [path for _, paths in locks.values() for path in paths]
+        held = held_locks(asked, assume_free=self._options.assume_stopped_without_locks)
         return tuple(one for one, paths in locks.values() if not held.isdisjoint(paths))
 
     def watching_locks(self) -> AbstractContextManager[None]:
@@ -147,8 +149,12 @@ class KafkaStreamsLayout:
         self, application_dir: Path, locations: Sequence[StoreLocation]
     ) -> Iterator[None]:
         """Hold `.lock`, as Kafka Streams does, once no database is open either."""
-        with hold_lock(application_dir / LOCK):
-            if held := held_locks(path for one in locations for path in _database_locks(one)):
+        lock = application_dir / LOCK
+        with hold_lock(
+            lock, application_dir.parent, assume_free=self._options.assume_stopped_without_locks
+        ):
+            asked = [path for one in locations for path in _database_locks(one)]
+            if held := held_locks(asked, assume_free=self._options.assume_stopped_without_locks):
                 raise StoreInUseError(
                     f"an application has {min(held).parent} open",
                     hint="stop the application first",
@@ -227,8 +233,12 @@ class KafkaStreamsLayout:
         The application then fails at its start with "Unable to initialize state" (StateDirectory).
         """
         folder = application_target(target, description.store)
-        folder.mkdir(mode=0o750, parents=True, exist_ok=True)
-        with hold_lock(folder / LOCK):
+        if not os.path.lexists(folder):
+            with suppress(FileExistsError):
+                folder.mkdir(mode=0o750, parents=True)
+        with hold_lock(
+            folder / LOCK, target, assume_free=self._options.assume_stopped_without_locks
+        ):
             yield
 
 

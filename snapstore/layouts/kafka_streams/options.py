@@ -31,11 +31,16 @@ class StoreRules(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_field
 class KafkaStreamsOptions(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """``changelogs`` gives the topic of a store by its name where the files do not tell, or the
     word ``none`` for one without. ``guarantee`` is the application's `processing.guarantee`;
-    ``auto`` goes by what the files show. ``rules`` are by the store's name."""
+    ``auto`` goes by what the files show. ``rules`` are by the store's name.
+
+    ``assume_stopped_without_locks``: where the file system has no locks, nothing tells whether the
+    application runs; it is taken for stopped.
+    """
 
     changelogs: dict[str, str] = {}
     rules: dict[str, StoreRules] = {}
     guarantee: Guarantee = "auto"
+    assume_stopped_without_locks: bool = False
 
     @property
     def exactly_once(self) -> bool:

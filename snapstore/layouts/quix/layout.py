@@ -55,7 +55,10 @@ class QuixLayout:
 
     def which_in_use(self, locations: Sequence[StoreLocation]) -> tuple[StoreLocation, ...]:
         """Return those of which somebody holds RocksDB's lock, the only one there is."""
-        held = held_locks(one.path / LOCK for one in locations)
+        held = held_locks(
+            (one.path / LOCK for one in locations),
+            assume_free=self._options.assume_stopped_without_locks,
+        )
         return tuple(one for one in locations if one.path / LOCK in held)
 
     def watching_locks(self) -> AbstractContextManager[None]:
@@ -120,7 +123,13 @@ class QuixLayout:
         group_dir = partition_dir(target, description.store).parents[2]
         with ExitStack() as held:
             for folder in sorted(partition_dirs(group_dir)):
-                held.enter_context(hold_lock(folder / LOCK))
+                held.enter_context(
+                    hold_lock(
+                        folder / LOCK,
+                        target,
+                        assume_free=self._options.assume_stopped_without_locks,
+                    )
+                )
             yield
 
     def presumed_changelogs(self, store: StoreId) -> tuple[ChangelogPartition, ...]:
