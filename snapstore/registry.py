@@ -15,7 +15,8 @@ from typing import TYPE_CHECKING, Any, Final, Literal
 
 import msgspec
 
-from snapstore.errors import ConfigError, PluginError
+from snapstore.errors import PluginError
+from snapstore.model.repository_url import url_scheme
 from snapstore.model.strict import decode, nearest_hint
 from snapstore.ports import Changelog, Layout, ObjectStorage, StoreBackend
 
@@ -196,17 +197,6 @@ class Registry:
         for point in self._find(f"snapstore.{kind}"):
             by_name[point.name].append(point)
         return dict(by_name)
-
-
-def url_scheme(url: str) -> str:
-    """Return the scheme of a repository URL in lower case; ``file`` for a path.
-
-    Raises ConfigError for an empty one.
-    """
-    if not url.strip():
-        raise ConfigError("the URL of the repository is empty", key="repository.url")
-    scheme, separator, _ = url.partition("://")
-    return scheme.lower() if separator else "file"
 
 
 def _taken_twice(

@@ -68,6 +68,39 @@ def test_option_wins_over_environment_over_file_over_default(tmp_path: Path) -> 
     assert config.origin("state.layout") == "default"
 
 
+S3_IN_THE_FILE = "repository: {url: s3://bucket/p, options: {endpoint_url: 'http://host:1'}}"
+
+
+@pytest.mark.parametrize(
+    ("url", "options"),
+    [
+        ("/backup/folder", {}),
+        ("backup", {}),
+        ("file:///backup/folder", {}),
+        ("s3://other/place", {"endpoint_url": "http://host:1"}),
+        ("S3://other/place", {"endpoint_url": "http://host:1"}),
+    ],
+)
+def test_options_of_one_kind_of_storage_are_not_those_of_another_h40(
+    tmp_path: Path, url: str, options: dict[str, object]
+) -> None:
+    by_option = load(tmp_path, S3_IN_THE_FILE, repository__url=url)
+    by_variable = load(tmp_path, S3_IN_THE_FILE, {"SNAPSTORE_REPOSITORY": url})
+    for config in (by_option, by_variable):
+        assert (config.repository.url, config.repository.options) == (url, options)
+        assert any(key.startswith("repository.options") for key in config.origins) is bool(options)
+    both = load(
+        tmp_path, S3_IN_THE_FILE, {"SNAPSTORE_REPOSITORY": "/elsewhere"}, repository__url=url
+    )
+    assert both.repository.options == {}
+
+
+def test_options_without_a_url_belong_to_the_one_that_is_given_h40(tmp_path: Path) -> None:
+    text = "repository: {options: {endpoint_url: 'http://host:1'}}"
+    config = load(tmp_path, text, repository__url="s3://bucket/p")
+    assert config.repository.options == {"endpoint_url": "http://host:1"}
+
+
 @pytest.mark.parametrize(("variable", "key"), ENVIRONMENT.items())
 def test_every_variable_sets_its_key(variable: str, key: str) -> None:
     value = "at_least_once" if key == "state.guarantee" else "plain"

@@ -9,7 +9,8 @@ import msgspec
 import pytest
 
 from snapstore.errors import ConfigError, PluginError
-from snapstore.registry import BUILT_IN, Registry, url_scheme
+from snapstore.model.repository_url import url_scheme
+from snapstore.registry import BUILT_IN, Registry
 
 PLUGIN = """
 import msgspec

@@ -10,8 +10,9 @@ from snapstore.client.parts import configured_storage, layout_options
 from snapstore.client.snapstore import Snapstore
 from snapstore.config import Config, load_config
 from snapstore.model.report import nobody
+from snapstore.model.repository_url import keeps_options, url_scheme
 from snapstore.ports import Clock, Listener
-from snapstore.registry import Registry, url_scheme
+from snapstore.registry import Registry
 from snapstore.repository import Repository
 
 
@@ -120,7 +121,10 @@ def _settings(url: str | None, config: Config | None, env: Mapping[str, str] | N
         return load_config(env=os.environ if env is None else env, overrides=overrides)
     if url is None:
         return config
-    repository = msgspec.structs.replace(config.repository, url=url)
+    kept = keeps_options(url, config.repository.url)
+    repository = msgspec.structs.replace(
+        config.repository, url=url, options=config.repository.options if kept else {}
+    )
     sections = msgspec.structs.replace(config.sections, repository=repository)
     origins = {**config.origins, "repository.url": "option url"}
     return msgspec.structs.replace(config, sections=sections, origins=origins)

@@ -8,6 +8,7 @@ from typing import Final
 from snapstore.config.file import read_file
 from snapstore.config.schema import Config, Sections
 from snapstore.errors import ConfigError
+from snapstore.model.repository_url import keeps_options
 from snapstore.model.strict import decode
 
 ENVIRONMENT: Final = {
@@ -57,10 +58,10 @@ def load_config(
         origins.update({key: str(file) for key in _leaves(raw)})
     for variable, key in ENVIRONMENT.items():
         if env.get(variable):
-            _set(raw, key, env[variable])
+            _replace(raw, origins, key, env[variable])
             origins[key] = f"environment {variable}"
     for key, (value, setter) in (overrides or {}).items():
-        _set(raw, key, value)
+        _replace(raw, origins, key, value)
         origins[key] = f"option {setter}"
     try:
         sections = decode(raw, Sections)
@@ -130,6 +131,20 @@ def _without_gone(raw: dict[str, object], file: Path) -> Iterator[str]:
         if isinstance(inner, dict) and name in inner:
             del inner[name]
             yield f"{key} does nothing any more: {now}; take it out of {file}"
+
+
+def _replace(raw: dict[str, object], origins: dict[str, str], dotted: str, value: object) -> None:
+    """Set a value from outside the file; options of a repository of another kind go with it."""
+    repository = raw.get("repository")
+    if (
+        dotted == "repository.url"
+        and isinstance(repository, dict)
+        and not keeps_options(str(value), repository.get("url"))
+    ):
+        repository.pop("options", None)
+        for key in [key for key in origins if key.startswith("repository.options")]:
+            del origins[key]
+    _set(raw, dotted, value)
 
 
 def _set(raw: dict[str, object], dotted: str, value: object) -> None:

@@ -53,13 +53,15 @@ def create(
     """Make the place a repository, after proving that the storage is fit for one.
 
     Raises RepositoryExistsError, ConflictError when something else is there, or StorageUnfitError:
-    when conditional puts are ignored, and when checksums are, unless ``accept_unverified_uploads``.
+    when conditional puts are ignored, or capital letters are taken for small ones, and when
+    checksums are ignored, unless ``accept_unverified_uploads``.
     """
     # Imported here: a repository is made once.
     from snapstore.repository import probe
 
     _require_empty(storage)
     probe.require_conditional_puts(storage)
+    probe.require_case(storage)
     checked = probe.checks_checksums(storage)
     if not checked and not accept_unverified_uploads:
         raise StorageUnfitError(

@@ -42,6 +42,25 @@ def require_conditional_puts(storage: ObjectStorage) -> None:
         storage.delete([probe, contested])
 
 
+def require_case(storage: ObjectStorage) -> None:
+    """Put a key, and look whether one that differs from it in case only is taken too.
+
+    Raises StorageUnfitError where it is, as on disks of macOS and Windows: the names of two
+    applications or stores may differ in nothing else. Leaves nothing behind.
+    """
+    probe = f"{keys.PROBES}{uuid.uuid4().hex}-case"
+    try:
+        storage.put(probe, b"lower", if_absent=True)
+        if storage.stat(probe.removesuffix("case") + "CASE") is not None:
+            raise StorageUnfitError(
+                "the storage does not tell capital letters from small ones",
+                hint="use a folder on a file system that does, or S3",
+                url=storage.url,
+            )
+    finally:
+        storage.delete([probe])
+
+
 def checks_checksums(storage: ObjectStorage) -> bool:
     """Whether the storage refuses bytes that do not have the hash announced; leaves nothing."""
     probe = f"{keys.PROBES}{uuid.uuid4().hex}-sum"

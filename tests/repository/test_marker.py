@@ -1,5 +1,6 @@
 """Making and opening repositories."""
 
+from collections.abc import Sequence
 from datetime import timedelta
 from pathlib import Path
 
@@ -14,6 +15,7 @@ from snapstore.errors import (
     RepositoryNotFoundError,
     StorageUnfitError,
 )
+from snapstore.ports import ObjectStat
 from snapstore.repository import Repository, keys
 from snapstore.storages.local import LocalStorage
 from snapstore.storages.s3 import S3Storage
@@ -118,3 +120,27 @@ def test_a_storage_that_believes_every_checksum_needs_an_explicit_choice(
         assert Repository.open(storage).marker == made.marker
         assert made.marker.uploads == "read_back"
         storage.close()
+
+
+class FoldingFolder(LocalStorage):
+    """A folder as on a disk that takes capital letters for small ones; Linux kernels rarely can."""
+
+    def put(self, key: str, body: bytes, *, if_absent: bool = False) -> None:
+        super().put(key.lower(), body, if_absent=if_absent)
+
+    def get(self, key: str, *, limit_bytes: int) -> bytes:
+        return super().get(key.lower(), limit_bytes=limit_bytes)
+
+    def stat(self, key: str) -> ObjectStat | None:
+        return super().stat(key.lower())
+
+    def delete(self, keys: Sequence[str]) -> None:
+        super().delete([key.lower() for key in keys])
+
+
+def test_a_folder_that_takes_capital_letters_for_small_ones_is_unfit_h73(tmp_path: Path) -> None:
+    storage = FoldingFolder((tmp_path / "r").as_uri())
+    with pytest.raises(StorageUnfitError, match="capital letters") as caught:
+        Repository.create(storage, created_at=NOON)
+    assert caught.value.hint is not None
+    assert list(storage.list("")) == []
