@@ -213,11 +213,12 @@ def _damaged(store: StoreFacts) -> Verdict:
         if empty
         else "the application fails when it opens or reads it"
     )
+    silent = all(each.silent for each in store.damage)
     return Verdict(
         store=store.store,
-        kind="damaged",
-        cause="file",
-        reason=f"{first.file}: {first.reason}{more}; {then}",
+        kind="loses_rows" if silent else "damaged",
+        cause="exchanged" if silent else "file",
+        reason=f"{first.file}: {first.reason}{more}{'' if silent else f'; {then}'}",
         advice=f"set it aside {MEND}; or restore a snapshot: --from-snapshot",
         changelog=next(iter(store.changelogs), None),
     )

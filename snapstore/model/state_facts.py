@@ -35,8 +35,8 @@ class Damage(msgspec.Struct, frozen=True, kw_only=True):
     """A file that is missing or broken, relative to the task directory, and how it shows.
 
     ``starts_empty``: RocksDB takes the folder for a new database and begins an empty one.
-    ``stranger``: the file belongs to no store; ``holds_rows``: what is in it may be of one all the
-    same.
+    ``silent``: the application opens it, and has wrong rows. ``stranger``: the file belongs to no
+    store; ``holds_rows``: what is in it may be of one all the same.
     """
 
     file: str
@@ -44,6 +44,7 @@ class Damage(msgspec.Struct, frozen=True, kw_only=True):
     starts_empty: bool = False
     stranger: bool = False
     holds_rows: bool = False
+    silent: bool = False
 
 
 class StoreFacts(msgspec.Struct, frozen=True, kw_only=True):

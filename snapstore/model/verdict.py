@@ -24,6 +24,7 @@ Cause = Literal[
     "topic",
     "unreadable",
     "unsupported",
+    "exchanged",
 ]
 Reader = Literal["checkpoint", "oldest", "newest"]
 Guarantee = Literal["at_least_once", "exactly_once", "transactional"]

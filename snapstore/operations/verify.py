@@ -18,11 +18,14 @@ from snapstore.errors import (
     SnapshotNotFoundError,
     SourceDamagedError,
     StoreNotFoundError,
+    StoreUnsupportedError,
     UnsafePathError,
 )
 from snapstore.model.guarantee import AUTO, notes_on_open_files
 from snapstore.model.listing import ListedSnapshot
+from snapstore.model.records import OFFSETS_FAMILY
 from snapstore.model.report import Advanced, StoreFinished, StoreStarted
+from snapstore.model.segment_times import misplaced_segment
 from snapstore.model.snapshot import Description, Manifest
 from snapstore.model.units import count as spelled
 from snapstore.operations.fetch import ARCHIVE_CLASSES, BlobToFetch, fetch_all, read_or_explain
@@ -33,6 +36,7 @@ from snapstore.operations.verify_report import Damage, DamageKind, VerifyReport
 from snapstore.ports import Listener, ObjectStat, StoreBackend
 from snapstore.repository import Repository, keys
 
+_KEYS_COMPARED = 1000
 _LIST_INSTEAD_OF_ASKING = 500
 
 
@@ -99,13 +103,20 @@ def verify(
         damage += _read_all(repository, read, listener, options)
         broken |= {found.blob for found in damage if found.blob}
     opened, entries = 0, 0
+    unread: list[str] = []
     if options.open_store:
         for item, manifest in manifests.items():
             if any(entry.blob in broken for entry in manifest.files):
                 continue
             if unusable(manifest.description) is not None:
                 continue
-            opened_damage, count = _open(repository, item, manifest, backends, listener, options)
+            try:
+                opened_damage, count = _open(
+                    repository, item, manifest, backends, listener, options
+                )
+            except StoreUnsupportedError as error:
+                unread.append(f"{item.store}: its entries were not read: {error.message}")
+                continue
             opened += 1
             entries += count
             damage += opened_damage
@@ -121,8 +132,11 @@ def verify(
         opened_stores=opened,
         scanned_entries=entries,
         damage=tuple(_still_there(damage, [item for item in listed if item.id not in gone])),
-        notes=notes_on_open_files(
-            (each.description for each in manifests.values()), options.guarantee
+        notes=(
+            *unread,
+            *notes_on_open_files(
+                (each.description for each in manifests.values()), options.guarantee
+            ),
         ),
     )
 
@@ -279,6 +293,9 @@ def _open(
         try:
             _materialise(repository, listed, manifest, Path(scratch), listener, options)
             count = _scan(manifest, Path(scratch), backends)
+        except StoreUnsupportedError as error:
+            listener(StoreFinished(store=store, outcome=error.message, ok=False))
+            raise
         except (IntegrityError, SourceDamagedError, StoreNotFoundError) as error:
             listener(StoreFinished(store=store, outcome=error.message, ok=False))
             kind: DamageKind = "corrupt" if isinstance(error, IntegrityError) else "unopenable"
@@ -331,12 +348,22 @@ def _scan(manifest: Manifest, scratch: Path, backends: Mapping[str, StoreBackend
                 expected=sorted(description.databases),
                 found=list(view.databases),
             )
-        return sum(
-            1
-            for database in view.databases
-            for family in view.families(database)
-            for _ in view.scan(database, family)
+        samples: dict[str, list[bytes]] = {database: [] for database in view.databases}
+        count = 0
+        for database in view.databases:
+            for family in view.families(database):
+                for key, _ in view.scan(database, family):
+                    count += 1
+                    if family != OFFSETS_FAMILY and len(samples[database]) < _KEYS_COMPARED:
+                        samples[database].append(key)
+    misplaced = misplaced_segment(description.store.store, samples)
+    if misplaced is not None:
+        raise SourceDamagedError(
+            f"{misplaced[0]} holds rows of the time of {misplaced[1]}: two segments were exchanged "
+            "before the snapshot was taken",
+            file=misplaced[0],
         )
+    return count
 
 
 def _limit(options: VerifyOptions) -> RateLimit | None:

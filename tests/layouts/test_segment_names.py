@@ -8,8 +8,8 @@ import pytest
 from snapstore.backends.rocksdb import RocksDBBackend
 from snapstore.errors import CaptureError
 from snapstore.layouts.kafka_streams import KafkaStreamsLayout
-from snapstore.layouts.kafka_streams.names import segment_start
 from snapstore.layouts.kafka_streams.strangers import find_strangers
+from snapstore.model.segment_names import segment_start
 from tests.support.streams_store import APPLICATION, Pairs, make_window
 
 DAY_MS = 86_400_000

@@ -9,7 +9,9 @@ from pathlib import Path
 
 import pytest
 
-from snapstore.errors import ConfigError, StoreInUseError, UnsafePathError
+from snapstore.backends.rocksdb import RocksDBBackend
+from snapstore.errors import ConfigError, SourceDamagedError, StoreInUseError, UnsafePathError
+from snapstore.layouts.kafka_streams import KafkaStreamsLayout
 from snapstore.operations.fsck import FsckOptions, fsck
 from snapstore.operations.mend import MendReport, mend
 from snapstore.operations.mend_plan import MendPlan, plan_mend
@@ -21,6 +23,8 @@ from tests.support.rocksdb import raw_contents
 from tests.support.state_dirs import holding_locks, write_checkpoint
 from tests.support.streams_store import (
     APPLICATION,
+    Pairs,
+    make_window,
     topic,
 )
 
@@ -377,3 +381,52 @@ def test_h14_a_plain_file_in_the_place_of_a_store_is_damage_and_is_set_aside(
     assert not counts.exists()
     assert task.quarantine is not None
     assert (task.quarantine / "0_1" / "rocksdb" / "counts").read_text() == "mine"
+
+
+def exchange_segments(task_dir: Path) -> list[Path]:
+    """Make a window store of two days, and let the folders of its segments change places."""
+    made = make_window(
+        task_dir.parents[1],
+        task_dir.name,
+        "sales",
+        {
+            day * DAY_MS: Pairs(
+                pairs={b"k" + (day * DAY_MS + 5).to_bytes(8, "big") + bytes(4): b"v"},
+                applied_offset=99,
+            )
+            for day in (20_000, 20_001)
+        },
+    )
+    first, second = made.values()
+    spare = first.with_name("spare")
+    first.rename(spare)
+    second.rename(first)
+    spare.rename(second)
+    return [first, second]
+
+
+@pytest.mark.parametrize("scan", [False, True])
+def test_h56_exchanged_segments_are_rows_lost_and_set_aside(state_dir: Path, scan: bool) -> None:
+    task_dir = state_dir / APPLICATION / "0_1"
+    exchange_segments(task_dir)
+    options = FsckOptions(tasks=("0_1",), scan=scan)
+    report = fsck(state_dir, ports(), options)
+    (verdict,) = (each for each in report.verdicts if each.store.store == "sales")
+    assert (verdict.kind, verdict.cause) == ("loses_rows", "exchanged")
+    assert "it holds rows of the time of sales/sales.172" in verdict.reason
+    (task,) = run(state_dir, options).tasks
+    assert [mend.action for mend in task.plan.stores] == ["set_aside"]
+    assert not (task_dir / "sales").exists()
+
+
+def test_h56_no_snapshot_is_taken_of_exchanged_segments(state_dir: Path) -> None:
+    exchange_segments(state_dir / APPLICATION / "0_1")
+    layout = KafkaStreamsLayout()
+    (location,) = (
+        one for one in layout.discover(state_dir).locations if one.store.store == "sales"
+    )
+    with (
+        RocksDBBackend().capture(location) as capture,
+        pytest.raises(SourceDamagedError, match="was exchanged for another segment"),
+    ):
+        layout.positions(location, None, capture.view, running=False)

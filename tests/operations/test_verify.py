@@ -18,7 +18,7 @@ from snapstore.storages.local import LocalStorage
 from tests.support.fixtures import expected, unpack
 from tests.support.repository import publish
 from tests.support.restore_lab import CountingStorage, RestoreLab, tree
-from tests.support.streams_store import Pairs, make_key_value, some_pairs
+from tests.support.streams_store import Pairs, make_key_value, make_window, some_pairs
 
 EXISTENCE = VerifyOptions()
 DATA = VerifyOptions(read_data=True)
@@ -338,3 +338,35 @@ def test_a_real_application_verifies_with_every_entry(tmp_path: Path) -> None:
     in_data = sum(sum(database.column_families.values()) for database in databases)
     # The counts leave out the family of the offsets: its offset, position and status.
     assert report.scanned_entries == in_data + 3 * len(databases)
+
+
+def test_h56_exchanged_segments_are_found_in_a_snapshot_that_was_taken_all_the_same(
+    tmp_path: Path,
+) -> None:
+    lab = RestoreLab(tmp_path)
+    day = 86_400_000
+    keys = {
+        start: b"k" + (start + 5).to_bytes(8, "big") + bytes(4)
+        for start in (20_000 * day, 20_001 * day)
+    }
+    source = tmp_path / "source"
+    segments = {start: Pairs(pairs={key: b"v"}, applied_offset=9) for start, key in keys.items()}
+    make_window(source, "0_1", "sales", segments)
+    lab.save(source)
+    (listed,) = lab.listed()
+    assert look(lab, OPEN).sound
+    manifest = lab.repository.manifests.load(listed.id)
+    first, second = (f"sales/sales.{start}/" for start in keys)
+
+    def exchanged(name: str) -> str:
+        if name.startswith(first):
+            return name.replace(first, second)
+        return name.replace(second, first)
+
+    files = [msgspec.structs.replace(file, name=exchanged(file.name)) for file in manifest.files]
+    lab.repository.catalog.remove([listed])
+    ordered = tuple(sorted(files, key=lambda file: file.name))
+    publish(lab.repository, manifest.description, ordered)
+    (damage,) = look(lab, OPEN).damage
+    assert damage.kind == "unopenable"
+    assert "two segments were exchanged" in damage.reason

@@ -104,7 +104,7 @@ class KafkaStreamsLayout:
         about to be taken over by the application and can only lower their offset.
         """
         if location.store_type == SEGMENTED:
-            require_segments(location, view.databases)
+            require_segments(location, view)
         families = read_families(view)
         if families is None:
             task_stores = read_task(

@@ -3,7 +3,7 @@
 from itertools import islice
 
 from snapstore.errors import NotReplayableError
-from snapstore.layouts.kafka_streams.names import GLOBAL, segment_time
+from snapstore.layouts.kafka_streams.names import GLOBAL
 from snapstore.layouts.kafka_streams.options import KafkaStreamsOptions, StoreRules
 from snapstore.layouts.kafka_streams.replay_databases import Databases, new_database
 from snapstore.layouts.kafka_streams.replay_keyvalue import KeyValueReplay
@@ -14,6 +14,7 @@ from snapstore.layouts.kafka_streams.tasks import IN_MEMORY, KEY_VALUE, SEGMENTE
 from snapstore.model.changelog import PartitionState
 from snapstore.model.identity import StoreId
 from snapstore.model.records import FAMILIES, StoreFormat, format_of
+from snapstore.model.segment_names import segment_time
 from snapstore.model.versioned import VersionedOptions
 from snapstore.ports import ReplaySubject, StoreReplay, StoreView, StoreWriter
 

@@ -9,7 +9,6 @@ from the entries of the newest segment, so that late records that were dropped o
 from collections import defaultdict
 from collections.abc import Sequence
 
-from snapstore.layouts.kafka_streams.names import segment_time
 from snapstore.layouts.kafka_streams.replay_databases import Databases
 from snapstore.layouts.kafka_streams.segments import SegmentRules
 from snapstore.model.changelog import ChangelogRecord
@@ -20,6 +19,7 @@ from snapstore.model.records import (
     segment_timestamp_ms,
     to_pairs,
 )
+from snapstore.model.segment_names import segment_time
 
 
 class SegmentedReplay:

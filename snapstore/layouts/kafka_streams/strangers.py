@@ -6,17 +6,20 @@ at their start (AbstractSegments.openExisting).
 
 from collections import defaultdict
 from collections.abc import Iterator, Sequence
+from itertools import islice
 from pathlib import Path
 
-from snapstore.errors import CaptureError
+from snapstore.errors import CaptureError, SourceDamagedError, StoreUnsupportedError
 from snapstore.layouts.folders import is_there, list_dir
-from snapstore.layouts.kafka_streams.names import (
-    is_passed_over,
-    segment_opened_instead,
-    segment_start,
-)
+from snapstore.layouts.kafka_streams.family import FAMILY
+from snapstore.model.segment_names import is_passed_over, segment_opened_instead, segment_start
+from snapstore.model.segment_times import misplaced_segment
 from snapstore.model.state_facts import Damage
 from snapstore.model.store import StoreLocation
+from snapstore.ports import StoreView
+
+_KEYS = 3
+"""Of each family of each segment: so many are enough, and cheap."""
 
 
 def find_strangers(task_dir: Path, root: str, store: str) -> list[Damage]:
@@ -50,10 +53,11 @@ def passed_over(task_dir: Path, root: str, store: str) -> tuple[str, ...]:
     )
 
 
-def require_segments(location: StoreLocation, databases: Sequence[str]) -> None:
-    """Raise CaptureError where a captured folder is no segment, or two are the same one."""
+def require_segments(location: StoreLocation, view: StoreView) -> None:
+    """Raise CaptureError where a captured folder is no segment, or two are the same one, and
+    SourceDamagedError where one holds the rows of another."""
     store = location.store.store
-    names = sorted(database.rpartition("/")[2] for database in databases)
+    names = sorted(database.rpartition("/")[2] for database in view.databases)
     for name in names:
         if segment_start(store, name) is None:
             raise CaptureError(
@@ -68,6 +72,42 @@ def require_segments(location: StoreLocation, databases: Sequence[str]) -> None:
             hint="keep the right one while the application is stopped: snapstore fsck",
             path=str(location.path / others[0]),
         )
+    if damage := exchanged(location, [view]):
+        raise SourceDamagedError(
+            f"{location.store}: {damage.file} was exchanged for another segment: {damage.reason}",
+            hint="give each segment its own name again, or let the store be rebuilt",
+            file=damage.file,
+        )
+
+
+def exchanged(location: StoreLocation, views: Sequence[StoreView]) -> Damage | None:
+    """Return the damage where a segment holds the rows of another one: a few keys of each tell."""
+    samples = {
+        database: [
+            key
+            for family in view.families(database)
+            if family != FAMILY
+            for key, _ in islice(_pairs(view, database, family), _KEYS)
+        ]
+        for view in views
+        for database in view.databases
+    }
+    found = misplaced_segment(location.store.store, samples)
+    if found is None:
+        return None
+    name, other = found
+    return Damage(
+        file=name,
+        reason=f"it holds rows of the time of {other}: the application would not find them",
+        silent=True,
+    )
+
+
+def _pairs(view: StoreView, database: str, family: str) -> Iterator[tuple[bytes, bytes]]:
+    try:
+        yield from view.scan(database, family)
+    except StoreUnsupportedError:
+        return
 
 
 def _why(store: str, name: str, names: Sequence[str]) -> str:

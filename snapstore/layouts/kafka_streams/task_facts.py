@@ -22,12 +22,11 @@ from snapstore.layouts.kafka_streams.names import (
     conventional_store,
     conventional_topic,
     own_checkpoint,
-    segment_start,
     task_partition,
 )
 from snapstore.layouts.kafka_streams.next_offset import REMARK, notes_next_offset
 from snapstore.layouts.kafka_streams.options import KafkaStreamsOptions
-from snapstore.layouts.kafka_streams.strangers import find_strangers, passed_over
+from snapstore.layouts.kafka_streams.strangers import exchanged, find_strangers, passed_over
 from snapstore.layouts.kafka_streams.tasks import (
     SEGMENTED,
     FoundStore,
@@ -37,6 +36,7 @@ from snapstore.layouts.kafka_streams.tasks import (
 from snapstore.layouts.kafka_streams.topics import Attribution, attribute
 from snapstore.model.identity import ChangelogPartition, StoreId, natural_order
 from snapstore.model.regular_file import read_source
+from snapstore.model.segment_names import segment_start
 from snapstore.model.state_facts import (
     Damage,
     DatabaseFacts,
@@ -331,8 +331,10 @@ def read_databases(
         key=lambda each: (_start(store, each.name) or 0, each.name),
         reverse=True,
     )
+    wrong = exchanged(store.location, views) if store.location.store_type == SEGMENTED else None
     return msgspec.structs.replace(
         store,
+        damage=store.damage if wrong is None else (*store.damage, wrong),
         databases=tuple(ordered),
         changelogs=tuple(sorted(changelogs)),
         candidates=() if changelogs else candidates,

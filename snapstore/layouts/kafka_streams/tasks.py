@@ -30,10 +30,10 @@ from snapstore.layouts.kafka_streams.names import (
     ROCKSDB,
     conventional_topic,
     own_checkpoint,
-    segment_start,
 )
 from snapstore.model.identity import StoreId
 from snapstore.model.regular_file import read_source
+from snapstore.model.segment_names import segment_start
 from snapstore.model.store import StoreLocation
 from snapstore.model.unread import Unread
 
