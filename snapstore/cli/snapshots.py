@@ -45,6 +45,8 @@ def snapshot_document(snapshot: Snapshot, *, pinned: bool) -> dict[str, Any]:
         "guarantee": description.guarantee,
         "guarantee_found_by": description.guarantee_found_by,
         "complete": description.complete,
+        "rocksdb_version": description.rocksdb_version,
+        "table_format": description.table_format,
         "instance": description.instance,
         "run": description.run,
         "writer": description.writer,

@@ -112,7 +112,8 @@ class Description(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True)
     is how the databases mark themselves, None where they have no mark; ``guarantee`` is the
     application's `processing.guarantee` as far as it mattered and was found. ``complete`` is False
     for a store that was made from a changelog whose first records were gone: it lacks what only
-    they held.
+    they held. ``rocksdb_version``
+    wrote the files, in tables of no newer than ``table_format``.
     """
 
     store: StoreId
@@ -134,6 +135,8 @@ class Description(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True)
     guarantee: ProcessingGuarantee | None = None
     guarantee_found_by: FoundBy | None = None
     complete: bool = True
+    rocksdb_version: str | None = None
+    table_format: int | None = None
 
     @property
     def applied_offset(self) -> int | None:

@@ -3,7 +3,7 @@
 import os
 from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
-from contextlib import nullcontext
+from contextlib import nullcontext, suppress
 from pathlib import Path
 from typing import cast
 
@@ -14,6 +14,7 @@ from snapstore.errors import (
     IntegrityError,
     PluginError,
     SnapstoreError,
+    StoreNotFoundError,
     UncheckedChangelogError,
     UnsafePathError,
 )
@@ -39,6 +40,7 @@ from snapstore.operations.restore_plan import (
     missing_stores,
     plan_task,
 )
+from snapstore.operations.restore_rocksdb import check_rocksdb
 from snapstore.operations.restore_settings import RestoreOptions, RestorePorts
 from snapstore.operations.restore_target import check_target, check_writable, look_at_task
 from snapstore.operations.work_area import WorkArea, found_area
@@ -160,6 +162,8 @@ class Planner:
         planned = [*tasks]
         notes = self._check_generations(planned)
         found = self._discover(planned)
+        wanted = [each.manifest for task in planned for each in task.wanted]
+        notes += check_rocksdb(wanted, found)
         plans = []
         for task in planned:
             plan = self._plan_task(task, found)
@@ -219,10 +223,14 @@ class Planner:
     def _discover(self, tasks: Sequence[Task]) -> list[StoreLocation]:
         """Find the stores that the target holds already of the applications concerned."""
         applications = {
-            task.description.store.application for task in tasks if task.task_dir.exists()
+            task.description.store.application for task in tasks if task.task_dir.parent.exists()
         }
         discover = self._ports.layout.discover
-        return [one for name in applications for one in discover(self.target, name).locations]
+        found: list[StoreLocation] = []
+        for name in applications:
+            with suppress(StoreNotFoundError):
+                found += discover(self.target, name).locations
+        return found
 
     def _plan_task(self, task: Task, stores: Sequence[StoreLocation]) -> TaskPlan:
         there = [

@@ -17,6 +17,7 @@ from snapstore.errors import (
 from snapstore.model.changelog import PartitionState
 from snapstore.model.identity import ChangelogPartition, StoreId
 from snapstore.model.report import Advanced, Noted, StoreFinished, StoreStarted
+from snapstore.model.rocksdb_format import with_writer
 from snapstore.model.snapshot import (
     FORMAT,
     Description,
@@ -175,6 +176,7 @@ class StoreSnapshotter:
             )
             files = self._send(location, held, previous, trust_cache=first)
         entries = tuple(sorted((file.entry for file in files), key=lambda entry: entry.name))
+        description = with_writer(description, entries)
         same = previous is not None and previous.same(description, entries)
         outcome = _counted(_outcome(location, "unchanged", same_content=same), files)
         outcome = msgspec.structs.replace(

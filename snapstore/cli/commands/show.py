@@ -62,6 +62,7 @@ def _lines(shown: ShownSnapshot) -> list[str]:
             ("captured", moment(description.captured_at)),
             ("source", f"{source(description)}, on {description.instance}"),
             ("guarantee", _guarantee(description)),
+            ("RocksDB", _rocksdb(description)),
             ("writer", description.writer),
             ("tags", " ".join(f"{k}={v}" for k, v in sorted(description.tags.items()))),
             ("pinned", "yes" if shown.pinned else "no"),
@@ -87,6 +88,12 @@ def _guarantee(description: Description) -> str:
     if description.guarantee is None:
         return "not known: no replay goes on from it unless state.guarantee says at_least_once"
     return f"{description.guarantee} ({description.guarantee_found_by})"
+
+
+def _rocksdb(description: Description) -> str:
+    if description.rocksdb_version is None:
+        return ""
+    return f"{description.rocksdb_version}, tables of format {description.table_format}"
 
 
 def _position(position: Position) -> list[str]:

@@ -1,0 +1,85 @@
+"""Ask whether the RocksDB of the application in the target can read the snapshots."""
+
+from collections.abc import Iterable, Sequence
+from pathlib import Path
+
+from snapstore.errors import WrongGenerationError
+from snapstore.model.regular_file import NotRegularError, read_regular
+from snapstore.model.rocksdb_format import (
+    READ_SINCE,
+    RocksDBWriter,
+    can_read,
+    is_options,
+    newest,
+    parse_options,
+    writer_of,
+)
+from snapstore.model.snapshot import Manifest
+from snapstore.model.store import StoreLocation
+
+_LOOKED_AT = 20
+"""Stores of the target whose OPTIONS files are read: one application has opened all of them."""
+
+
+def check_rocksdb(manifests: Iterable[Manifest], found: Sequence[StoreLocation]) -> list[str]:
+    """Return a sentence where the snapshots are of a newer RocksDB than the stores in the target.
+
+    Raises WrongGenerationError where that one cannot read their tables. A target without stores
+    tells nothing.
+    """
+    writers: dict[str, list[RocksDBWriter | None]] = {}
+    for manifest in manifests:
+        application = manifest.description.store.application
+        writers.setdefault(application, []).append(writer_of(manifest.files))
+    notes = []
+    for application, each_writer in writers.items():
+        writer = newest(each_writer)
+        here = [each for each in found if each.store.application == application]
+        reader = newest(_opened_by(each) for each in here[:_LOOKED_AT])
+        if writer is None or reader is None or writer.version <= reader.version:
+            continue
+        told = (
+            f"the snapshots of {application} were written by RocksDB {writer.text}, and its "
+            f"stores in the target by RocksDB {reader.text}"
+        )
+        if not can_read(reader.version, writer):
+            raise _unreadable(told, writer, reader)
+        notes.append(
+            f"{told}, which reads tables of format {writer.table_format}, too: no other "
+            "difference is known"
+        )
+    return notes
+
+
+def _opened_by(location: StoreLocation) -> RocksDBWriter | None:
+    """Return which RocksDB has opened a store last: it wrote the newest of its OPTIONS files."""
+    newest_files: dict[Path, Path] = {}
+    for path in location.path.rglob("OPTIONS-*"):
+        before = newest_files.get(path.parent)
+        if is_options(path.name) and (before is None or _number(path) > _number(before)):
+            newest_files[path.parent] = path
+    return newest(map(_read, newest_files.values()))
+
+
+def _read(path: Path) -> RocksDBWriter | None:
+    try:
+        return parse_options(read_regular(path))
+    except (OSError, NotRegularError):
+        # It was replaced, or nobody may read it: then nothing is known.
+        return None
+
+
+def _number(path: Path) -> int:
+    return int(path.name.rpartition("-")[2])
+
+
+def _unreadable(told: str, writer: RocksDBWriter, reader: RocksDBWriter) -> WrongGenerationError:
+    since = READ_SINCE.get(writer.table_format or 0)
+    needed = "a newer one" if since is None else f"RocksDB {'.'.join(map(str, since))} or newer"
+    return WrongGenerationError(
+        f"{told}: tables of format {writer.table_format} need {needed}",
+        hint="upgrade the application and let it start once, or restore an older snapshot",
+        written_by=writer.text,
+        target=reader.text,
+        table_format=writer.table_format,
+    )
