@@ -27,6 +27,7 @@
     │   ├── PartitionCountError        keys have moved to other partitions
     │   ├── NotReplayableError         snapstore cannot replay this store type
     │   ├── WrongGenerationError       the target's version cannot open these files
+    │   ├── InMemoryStoreError         no application loads such a store from files
     │   ├── StorageUnfitError          the storage ignores conditional puts or checksums
     │   └── UnsafePathError            a name that leads outside the target
     ├── CaptureError                   the source cannot be read as one consistent store
@@ -225,6 +226,12 @@ class WrongGenerationError(RefusedError):
     """The target's version cannot open these files."""
 
     code = "wrong_generation"
+
+
+class InMemoryStoreError(RefusedError):
+    """No application loads such a store from files: it is filled from the changelog."""
+
+    code = "in_memory_store"
 
 
 class StorageUnfitError(RefusedError):

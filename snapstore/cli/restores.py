@@ -20,6 +20,7 @@ def plan_document(plan: RestorePlan) -> dict[str, Any]:
         "target": plan.target,
         "items": [_task_document(task) for task in plan.tasks],
         "unrestorable": {str(store): reason for store, reason in plan.left_out.items()},
+        "notes": plan.notes,
     }
 
 
@@ -69,6 +70,7 @@ def report_document(report: RestoreReport) -> dict[str, Any]:
         "replaced": report.replaced,
         "failed": report.failed,
         "unrestorable": report.unrestorable,
+        "notes": report.notes,
         "fetched_bytes": report.fetched_bytes,
         "reused_bytes": report.reused_bytes,
     }
@@ -137,6 +139,17 @@ def _task_document(task: TaskPlan) -> dict[str, Any]:
         "freed_bytes": task.freed_bytes,
         "free_bytes": task.free_bytes,
         "left_out": task.left_out,
+        "goes_back": [
+            {
+                "store": step.store,
+                "changelog": str(step.changelog),
+                "target_offset": step.there,
+                "snapshot_offset": step.snapshot,
+                "offsets": step.back,
+            }
+            for step in task.steps
+            if step.back
+        ],
         "stores": [_store_document(store) for store in task.stores],
     }
 

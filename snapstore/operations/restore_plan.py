@@ -16,6 +16,7 @@ from snapstore.errors import (
 from snapstore.model.identity import StoreId
 from snapstore.model.resume import ResumePlan
 from snapstore.model.snapshot import FileEntry, Manifest, Snapshot
+from snapstore.operations.restore_back import Step
 from snapstore.operations.restore_names import PER_HOST_NAMES
 
 IMMUTABLE_SUFFIXES = (".sst", ".blob")
@@ -159,7 +160,7 @@ class TaskPlan(msgspec.Struct, frozen=True, kw_only=True):
 
     ``needed_bytes`` is what staging will add to the disk; ``freed_bytes`` what removing the old
     directory gives back afterwards. ``left_out`` are files of the snapshots that belong to one host
-    only.
+    only. ``steps`` compare the stores that are replaced with what replaces them.
     """
 
     task_dir: Path
@@ -171,6 +172,7 @@ class TaskPlan(msgspec.Struct, frozen=True, kw_only=True):
     freed_bytes: int
     free_bytes: int
     left_out: tuple[str, ...] = ()
+    steps: tuple[Step, ...] = ()
 
 
 class RestorePlan(msgspec.Struct, frozen=True, kw_only=True):
@@ -186,7 +188,12 @@ class RestorePlan(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def plan_task(
-    target: TaskTarget, wanted: Sequence[Wanted], *, replace: bool, keep_replaced: bool = False
+    target: TaskTarget,
+    wanted: Sequence[Wanted],
+    *,
+    replace: bool,
+    keep_replaced: bool = False,
+    steps: tuple[Step, ...] = (),
 ) -> TaskPlan:
     """Return what must be done so that the task holds the wanted snapshots.
 
@@ -196,11 +203,13 @@ def plan_task(
     """
     if not target.empty and not replace:
         raise TargetNotEmptyError(
-            f"{target.task_dir} is not empty",
+            f"{target.task_dir} is not empty"
+            + (f": {'; '.join(map(str, steps))}" if steps else ""),
             hint="restore elsewhere, or pass --replace: the stores that are restored are replaced,"
             " others in that directory are kept",
             path=str(target.task_dir),
             stores=[present.store for present in target.stores],
+            goes_back=[step.store for step in steps if step.back],
         )
     if target.odd:
         raise UnsafePathError(
@@ -232,6 +241,7 @@ def plan_task(
         needed_bytes=needed,
         freed_bytes=0 if keep_replaced else freed,
         free_bytes=target.free_bytes,
+        steps=steps,
         left_out=tuple(
             entry.name
             for each in wanted

@@ -11,16 +11,19 @@ import msgspec
 
 from snapstore.errors import (
     ConfigError,
+    InMemoryStoreError,
     IntegrityError,
     PluginError,
     SnapstoreError,
     StoreNotFoundError,
     UncheckedChangelogError,
     UnsafePathError,
+    WrongGenerationError,
 )
 from snapstore.model.identity import StoreId, natural_order
 from snapstore.model.snapshot import Description
 from snapstore.model.store import StoreLocation
+from snapstore.operations.restore_back import Step, notes_on, steps
 from snapstore.operations.restore_choice import (
     NOT_COMPLETE,
     NOT_USABLE,
@@ -76,6 +79,7 @@ class Planner:
         )
         self._known: dict[str, Mapping[str, set[str]]] = {}
         self.unrestorable: dict[StoreId, SnapstoreError] = {}
+        self.in_memory: dict[StoreId, SnapstoreError] = {}
         self._there: dict[Path, list[PresentStore]] = {}
         self.areas: dict[Path, WorkArea] = {}
         check_target(self.target)
@@ -110,18 +114,31 @@ class Planner:
         errors: dict[StoreId, SnapstoreError] = {}
         for request in requests:
             try:
-                chosen.append((request, self._chooser.choose(request)))
+                wanted = self._chooser.choose(request)
+                self._require_loaded(wanted.snapshot.description)
+                chosen.append((request, wanted))
             except (UnsafePathError, UncheckedChangelogError):
                 raise
+            except InMemoryStoreError as error:
+                if not request.latest:
+                    raise
+                self.in_memory[request.candidates[0].store] = error
             except NOT_USABLE as error:
                 if not request.latest or not request.candidates:
                     raise
                 errors[request.candidates[0].store] = error
+        if not errors and not chosen:
+            raise next(iter(self.in_memory.values()))
         if errors and (not self._options.skip_unrestorable or not chosen):
             usable = [wanted.snapshot.description.store for _, wanted in chosen]
             raise with_choices(next(iter(errors.values())), [*errors], usable)
-        self.unrestorable |= errors
+        self.unrestorable |= errors | self.in_memory
         return chosen
+
+    def _require_loaded(self, description: Description) -> None:
+        """Raise InMemoryStoreError; whatever else is wrong with the target the plan will say."""
+        with suppress(WrongGenerationError):
+            self._ports.layout.check_target(self.target, description)
 
     def _leave_out(self, task: Task, index: int, error: SnapstoreError) -> None:
         """Take a store out of a task; raises the error unless that is allowed and others stay."""
@@ -239,6 +256,7 @@ class Planner:
             if each.task_dir.resolve() == task.task_dir
         ]
         self._there[task.task_dir] = there
+        compared = self._compared(task, stores)
         files = [entry for wanted in task.wanted for entry in wanted.manifest.files]
         area = self.areas.get(task.task_dir.parent)
         with nullcontext(area) if area else found_area(self.target, task.task_dir.parent) as found:
@@ -248,7 +266,13 @@ class Planner:
             task.wanted,
             replace=self._options.replace,
             keep_replaced=self._options.keep_replaced or bool(self._options.set_aside),
+            steps=compared,
         )
+
+    def _compared(self, task: Task, found: Sequence[StoreLocation]) -> tuple[Step, ...]:
+        present = [each for each in found if each.task_dir.resolve() == task.task_dir]
+        restored = [wanted.snapshot.description for wanted in task.wanted]
+        return steps(present, restored, self._ports.layout, self._ports.backends)
 
     def _notes_on(self, task: Task, plan: TaskPlan) -> list[str]:
         notes = [
@@ -264,6 +288,7 @@ class Planner:
             for wanted in task.wanted
             if not wanted.snapshot.description.complete
         ]
+        notes += notes_on(plan.steps)
         store = task.description.store
         if missing := missing_stores(plan, self._stores_in(task)):
             notes.append(
@@ -285,7 +310,8 @@ class Planner:
             description = msgspec.structs.replace(task.description, store=other)
             return self._ports.layout.task_dir(self.target, description)
 
-        return {name for name in known if folder(name) == task.task_dir}
+        loaded = known - {each.store for each in self.in_memory if each.task == store.task}
+        return {name for name in loaded if folder(name) == task.task_dir}
 
     def _stores_of(self, application: str) -> Mapping[str, set[str]]:
         """Return the stores of each task of which the catalog lists snapshots."""

@@ -2,7 +2,7 @@
 
 from pathlib import Path
 
-from snapstore.errors import RefusedError, UnsafePathError, WrongGenerationError
+from snapstore.errors import InMemoryStoreError, UnsafePathError, WrongGenerationError
 from snapstore.layouts.kafka_streams.discover import is_application, tasks_of
 from snapstore.layouts.kafka_streams.names import BEFORE_4_3, FROM_4_3, is_task_path
 from snapstore.layouts.kafka_streams.tasks import CUSTOM, IN_MEMORY, located, read_task
@@ -35,10 +35,10 @@ def check_generation(target: Path, description: Description, layout: str) -> tup
 
     From 4.3 on every database has a family `offsets`, and an older RocksDB open fails at it
     ("Column families not opened: offsets"). Raises WrongGenerationError when all stores that are
-    there were written by an older Kafka Streams, RefusedError for a store in memory.
+    there were written by an older Kafka Streams, InMemoryStoreError for a store in memory.
     """
     if description.backend == "memory" or description.store_type == IN_MEMORY:
-        raise RefusedError(
+        raise InMemoryStoreError(
             f"{description.store} is a store in memory, which Kafka Streams never loads from a "
             "directory: it fills such a store from the changelog at every start",
             hint="such a snapshot is for Python programs (MemoryStore.restore), for drills and for "
