@@ -43,7 +43,7 @@ from snapstore.operations.restore_replay import from_own_offsets, reached_positi
 from snapstore.operations.restore_target import look_at_task
 from snapstore.operations.snapshot_plan import Selection, plan_snapshot
 from snapstore.operations.stage import settle, stage_copy
-from snapstore.operations.stage_files import FileWriter, Permissions, os_errors
+from snapstore.operations.stage_files import FileWriter, Permissions, os_errors, told_of_owner
 from snapstore.operations.swap import clear_work, cut_short_below, recover, swap_in
 from snapstore.operations.work_area import WorkArea
 
@@ -150,6 +150,8 @@ def _hold(
         held.enter_context(
             ports.layout.hold(state_dir, describe_location(location, (), ports.clock()))
         )
+    if told := told_of_owner(permissions):
+        ports.listener(Noted(message=told))
     areas = {}
     for parent in sorted({location.task_dir.parent for location in locations}):
         with os_errors(parent, "read"):

@@ -20,6 +20,7 @@ from snapstore.errors import (
 from snapstore.model.folder import Folder
 from snapstore.model.report import Noted, StoreFinished, StoreStarted
 from snapstore.model.units import count
+from snapstore.operations.name_folding import require_apart
 from snapstore.operations.quarantine import keep_in_quarantine
 from snapstore.operations.rate_limit import RateLimit
 from snapstore.operations.replay import ReplayedPartition
@@ -37,7 +38,7 @@ from snapstore.operations.restore_report import (
 from snapstore.operations.restore_settings import RestoreOptions, RestorePorts
 from snapstore.operations.restore_tasks import Planner, Task
 from snapstore.operations.stage import Parts, settle, stage
-from snapstore.operations.stage_files import FileWriter, os_errors
+from snapstore.operations.stage_files import FileWriter, os_errors, told_of_owner
 from snapstore.operations.swap import clear_work, recover, swap_in
 from snapstore.operations.work_area import WorkArea, make_tasks
 
@@ -78,6 +79,7 @@ def restore(
         run.hold(held)
         run.recover()
         plan = planner.plan(tasks)
+        run.require_apart(plan)
         for note in plan.notes:
             ports.listener(Noted(message=note))
         report = run.carry_out(plan)
@@ -134,6 +136,8 @@ class _Run:
     def hold(self, held: ExitStack) -> None:
         """Keep the applications from starting, and other restores from the same folders."""
         target, permissions = self._planner.target, self._options.permissions
+        if told := told_of_owner(permissions):
+            self._warn(told)
         folders: dict[Path, Folder] = {}
         applications: set[str] = set()
         for task in self._tasks:
@@ -155,6 +159,14 @@ class _Run:
         for area in self._planner.areas.values():
             for note in recover(area, reached=self._ports.reached):
                 self._warn(note)
+
+    def require_apart(self, plan: RestorePlan) -> None:
+        """Raise UnsafePathError where the file system takes names of a task for one."""
+        for task in plan.tasks:
+            names = [name for store in task.stores for name in store.modes]
+            names += [keep.name for keep in task.keep]
+            with os_errors(task.task_dir):
+                require_apart(self._planner.areas[task.task_dir.parent].own, names)
 
     def carry_out(self, plan: RestorePlan) -> RestoreReport:
         """Restore task after task. One that fails stops no other, unless the storage or disk did.

@@ -5,6 +5,7 @@ import os
 import pwd
 import re
 import stat
+import tempfile
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
@@ -40,6 +41,7 @@ SYSTEM_FOLDERS = frozenset(
         "/var/lib",
     )
 )
+TEMPORARY_FOLDERS = (Path("/tmp"), Path("/var/tmp"), Path("/dev/shm"), Path("/run"))
 _CHUNK_BYTES = 1 << 20
 _OCTAL = re.compile(r"\\([0-7]{3})")
 
@@ -59,13 +61,27 @@ def check_target(target: Path) -> None:
             hint="name a directory of its own as the target",
             path=str(resolved),
         )
-    if (resolved / "snapstore.json").exists():
-        raise UnsafePathError(
-            f"refused: {resolved} is a snapstore repository",
-            hint="name the state directory as the target",
-            path=str(resolved),
-        )
+    for folder in (resolved, *resolved.parents):
+        if (folder / "snapstore.json").exists():
+            raise UnsafePathError(
+                f"refused: {resolved} is in a snapstore repository"
+                if folder != resolved
+                else f"refused: {resolved} is a snapstore repository",
+                hint="name the state directory as the target",
+                path=str(folder),
+            )
     check_writable(resolved)
+
+
+def remark_on_place(target: Path) -> str | None:
+    """Return what is to be said of a target that does not stay, as Kafka Streams' default."""
+    for folder in (*TEMPORARY_FOLDERS, Path(tempfile.gettempdir())):
+        if target.is_relative_to(folder):
+            return (
+                f"{target} lies below {folder}: a reboot or a cleaner takes it away; give the"
+                " application a state.dir elsewhere"
+            )
+    return None
 
 
 def check_writable(path: Path) -> None:

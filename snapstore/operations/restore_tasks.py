@@ -45,7 +45,12 @@ from snapstore.operations.restore_plan import (
 )
 from snapstore.operations.restore_rocksdb import check_rocksdb
 from snapstore.operations.restore_settings import RestoreOptions, RestorePorts
-from snapstore.operations.restore_target import check_target, check_writable, look_at_task
+from snapstore.operations.restore_target import (
+    check_target,
+    check_writable,
+    look_at_task,
+    remark_on_place,
+)
 from snapstore.operations.work_area import WorkArea, found_area
 
 
@@ -178,6 +183,8 @@ class Planner:
         """
         planned = [*tasks]
         notes = self._check_generations(planned)
+        if remark := remark_on_place(self.target):
+            notes.append(remark)
         found = self._discover(planned)
         wanted = [each.manifest for task in planned for each in task.wanted]
         notes += check_rocksdb(wanted, found)

@@ -67,7 +67,16 @@ def make_tasks(root: Path, parent: Path, asked: Permissions, warn: Warn) -> Fold
         folder = Folder.open(start)
         for part in parts:
             with folder:
-                folder = FileWriter.within(folder, asked, warn).make_in(folder, part)
+                inner = FileWriter.within(folder, asked, warn).make_in(folder, part)
+                if part not in folder.names():
+                    inner.close()
+                    raise UnsafePathError(
+                        f"refused: {folder.path} has {part!r} in another spelling only, which its"
+                        " file system takes for the same",
+                        hint="restore to a directory of its own",
+                        path=str(inner.path),
+                    )
+                folder = inner
     return folder
 
 
