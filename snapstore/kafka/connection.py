@@ -1,6 +1,6 @@
-"""One Kafka cluster: clients that share its settings, and its errors in our words."""
+"""One Kafka cluster: clients that share its settings, and questions to it."""
 
-import logging
+import threading
 import time
 from collections.abc import Callable, Iterator, Mapping
 from concurrent.futures import Future
@@ -12,18 +12,18 @@ from confluent_kafka import Consumer, KafkaException
 from confluent_kafka import KafkaError as DriverError
 from confluent_kafka.admin import AdminClient
 
-from snapstore.errors import (
-    ChangelogGoneError,
-    ConfigError,
-    CredentialsError,
-    KafkaError,
-    SnapstoreError,
+from snapstore.errors import ConfigError, KafkaError, SnapstoreError
+from snapstore.kafka.driver import (
+    NO_ANSWER,
+    NOT_ALLOWED,
+    NOT_LET_IN,
+    UNSETTLED,
+    WRONG_SETTING,
+    DriverLog,
+    translate,
 )
 
 Answer = TypeVar("Answer")
-
-_LOG = logging.getLogger(__name__)
-_LOG.addHandler(logging.NullHandler())
 
 # Without them a replay could skip records, see aborted ones, or create the topic it looks for.
 _FIXED_FOR_CONSUMERS: Mapping[str, object] = {
@@ -41,46 +41,23 @@ _DEFAULTS_FOR_CONSUMERS: Mapping[str, object] = {
     "queued.min.messages": 10_000,
 }
 
-_GONE = {
-    DriverError.UNKNOWN_TOPIC_OR_PART,
-    DriverError.UNKNOWN_TOPIC_ID,
-    DriverError.TOPIC_EXCEPTION,
-    DriverError._UNKNOWN_TOPIC,
-    DriverError._UNKNOWN_PARTITION,
-}
-_NOT_LET_IN = {
-    DriverError.SASL_AUTHENTICATION_FAILED,
-    DriverError._AUTHENTICATION,
-    DriverError._SSL,
-}
-_NOT_ALLOWED = {
-    *_NOT_LET_IN,
-    DriverError.TOPIC_AUTHORIZATION_FAILED,
-    DriverError.CLUSTER_AUTHORIZATION_FAILED,
-    DriverError.GROUP_AUTHORIZATION_FAILED,
-}
-_UNSETTLED = {
-    DriverError.LEADER_NOT_AVAILABLE,
-    DriverError.NOT_LEADER_FOR_PARTITION,
-    DriverError.FENCED_LEADER_EPOCH,
-    DriverError.UNKNOWN_LEADER_EPOCH,
-    DriverError.OFFSET_NOT_AVAILABLE,
-    DriverError.COORDINATOR_LOAD_IN_PROGRESS,
-    DriverError.COORDINATOR_NOT_AVAILABLE,
-    DriverError.NOT_COORDINATOR,
-    DriverError.UNSTABLE_OFFSET_COMMIT,
-    DriverError._NOENT,
-}
+_CLUSTER = "the cluster"
 _PAUSE_SECONDS = 0.1
 _LOOK_SECONDS = 0.2
 _NOT_LET_IN_SECONDS = 5.0
 """Another broker, or the next token, may be let in."""
 
-_WRONG_SETTING = {DriverError._INVALID_ARG, DriverError._CONFLICT}
+_REACH_SECONDS = 8.0
+"""For the first question: whoever waits for a whole command shall know within ten seconds."""
 
 
 class Connection:
-    """Makes clients for one cluster. ``timeout_seconds`` bounds every wait without progress."""
+    """Makes clients for one cluster, and asks it. Safe to use from several threads.
+
+    ``timeout_seconds`` bounds every wait without progress; the first one, for any answer at all,
+    is 8 seconds at most. When that fails, whoever asks within the next ``timeout_seconds`` gets
+    the same error at once.
+    """
 
     def __init__(
         self, bootstrap: str, properties: Mapping[str, object], timeout_seconds: float
@@ -89,108 +66,130 @@ class Connection:
         self.timeout_seconds = timeout_seconds
         self._complaint: DriverError | None = None
         self._settings = {**properties, "bootstrap.servers": bootstrap}
+        self._reaching = threading.Lock()
+        self._reached = False
+        self._failure: SnapstoreError | None = None
+        self._failure_holds_until = 0.0
         _refuse_conflicts(properties, bootstrap)
         self.admin = self._open(AdminClient, self._settings)
 
-    def consumer(self) -> Consumer:
-        """Return a consumer that joins no group and commits nothing. The caller closes it."""
+    def consumer(self, group: str | None = None) -> Consumer:
+        """Return a consumer that joins no group and commits nothing. The caller closes it.
+
+        ``group`` is the one whose committed offsets can be read; without one it is of no concern.
+        """
         settings = {**_DEFAULTS_FOR_CONSUMERS, **self._settings, **_FIXED_FOR_CONSUMERS}
+        if group is not None:
+            settings["group.id"] = group
         return self._open(Consumer, settings)
 
-    def ask(
-        self,
-        request: "Callable[[], Future[Answer]]",
-        subject: str,
-        *,
-        fault: Callable[[Answer], DriverError | None] = lambda _: None,
-    ) -> Answer:
-        """Send an admin request about ``subject``; again while the cluster is settling something.
+    def reach(self) -> None:
+        """Make sure that the brokers answer. Raises KafkaError or CredentialsError."""
+        with self._reaching:
+            if self._reached:
+                return
+            if self._failure is not None and time.monotonic() < self._failure_holds_until:
+                raise type(self._failure)(
+                    self._failure.message, hint=self._failure.hint, **self._failure.facts
+                )
+            seconds = min(_REACH_SECONDS, self.timeout_seconds)
+            try:
+                with self.translated(_CLUSTER, seconds):
+                    asked = self.admin.describe_cluster(request_timeout=seconds)
+                    self._wait_for(asked, seconds)
+            except SnapstoreError as error:
+                self._failure = error
+                self._failure_holds_until = time.monotonic() + self.timeout_seconds
+                raise
+            self._complaint = self._failure = None
+            self._reached = True
 
-        ``fault`` finds the error within an answer that is one by itself.
+    def ask(self, request: "Callable[[], Future[Answer]]", subject: str) -> Answer:
+        """Send an admin request about ``subject``, as ``settle`` does."""
+        return self.settle(lambda: self._wait_for(request(), self.timeout_seconds + 1), subject)
+
+    def settle(self, attempt: Callable[[], Answer], subject: str) -> Answer:
+        """Return what ``attempt`` returns; again while the cluster is settling something.
+
+        An attempt may also end with the driver's time-out before ours is over.
         """
+        self.reach()
         deadline = time.monotonic() + self.timeout_seconds
         while True:
-            with self.translated(subject):
+            with self.translated(subject, self.timeout_seconds):
                 try:
-                    answer = self._wait_for(request())
-                    if (error_within := fault(answer)) is not None:
-                        raise KafkaException(error_within)
+                    answer = attempt()
                 except KafkaException as error:
-                    if error.args[0].code() not in _UNSETTLED or time.monotonic() > deadline:
+                    again = error.args[0].code() in UNSETTLED | NO_ANSWER
+                    if not again or time.monotonic() > deadline:
                         raise
                 else:
                     self._complaint = None
                     return answer
             time.sleep(_PAUSE_SECONDS)
 
-    def _wait_for(self, asked: "Future[Answer]") -> Answer:
+    def close(self) -> None:
+        self.admin.__exit__(None, None, None)
+
+    @contextmanager
+    def translated(self, subject: str, seconds: float) -> Iterator[None]:
+        """Turn the driver's exceptions into ours; ``seconds`` is how long it had."""
+        try:
+            yield
+        except KafkaException as error:
+            raise self.error(error.args[0], subject, seconds) from error
+        except NoAnswer as error:
+            raise self.unreachable(subject, seconds) from error
+
+    def error(self, error: DriverError, subject: str, seconds: float) -> SnapstoreError:
+        """Return our exception for the driver's error."""
+        if error.code() in NO_ANSWER:
+            return self.unreachable(subject, seconds)
+        return translate(error, subject, self.bootstrap)
+
+    def unreachable(self, subject: str, seconds: float) -> SnapstoreError:
+        """Return the error for brokers that did not answer in time, with what the driver said.
+
+        The next question begins with whether they answer at all.
+        """
+        self._reached = False
+        self.admin.poll(0)
+        complaint = self._complaint
+        if complaint is not None and complaint.code() in NOT_ALLOWED:
+            return translate(complaint, subject, self.bootstrap)
+        reason = "connections are neither refused nor answered"
+        if complaint is not None:
+            reason = complaint.str()
+        about = "" if subject == _CLUSTER else f" about {subject}"
+        return KafkaError(
+            f"no answer from Kafka at {self.bootstrap}{about} within {seconds:g} s: {reason}",
+            hint="check the bootstrap address, the network and the brokers, then try again",
+            subject=subject,
+            bootstrap=self.bootstrap,
+        )
+
+    def _wait_for(self, asked: "Future[Answer]", seconds: float) -> Answer:
         """Return the answer; raise NoAnswer in the end, or when no broker lets us in."""
-        deadline = time.monotonic() + self.timeout_seconds + 1
+        deadline = time.monotonic() + seconds
         while True:
             try:
                 return asked.result(_LOOK_SECONDS)
             except NoAnswer:
                 self.admin.poll(0)
                 complaint = self._complaint
-                if complaint is not None and complaint.code() in _NOT_LET_IN:
+                if complaint is not None and complaint.code() in NOT_LET_IN:
                     deadline = min(deadline, time.monotonic() + _NOT_LET_IN_SECONDS)
                 if time.monotonic() > deadline:
                     raise
 
-    def close(self) -> None:
-        self.admin.__exit__(None, None, None)
-
-    @contextmanager
-    def translated(self, subject: str) -> Iterator[None]:
-        """Turn the driver's exceptions into ours."""
-        try:
-            yield
-        except KafkaException as error:
-            raise self.error(error.args[0], subject) from error
-        except NoAnswer as error:
-            raise self.unreachable(subject) from error
-
-    def error(self, error: DriverError, subject: str) -> SnapstoreError:
-        """Return our exception for the driver's error."""
-        code = error.code()
-        if code in _GONE:
-            return ChangelogGoneError(
-                f"{subject} does not exist in Kafka at {self.bootstrap}",
-                hint="check the topic's name and the cluster",
-                subject=subject,
-            )
-        if code in _NOT_ALLOWED:
-            return _not_allowed(error, subject)
-        if code in (DriverError._TIMED_OUT, DriverError._TRANSPORT, DriverError._ALL_BROKERS_DOWN):
-            return self.unreachable(subject)
-        return KafkaError(
-            f"Kafka failed to answer about {subject}: {error.str()}",
-            subject=subject,
-            kafka_error=error.name(),
-        )
-
-    def unreachable(self, subject: str) -> SnapstoreError:
-        """Return the error for brokers that did not answer in time, with what the driver said."""
-        self.admin.poll(0)
-        complaint = self._complaint
-        if complaint is not None and complaint.code() in _NOT_ALLOWED:
-            return _not_allowed(complaint, subject)
-        reason = f": {complaint.str()}" if complaint is not None else ""
-        return KafkaError(
-            f"no answer from Kafka at {self.bootstrap} about {subject} "
-            f"within {self.timeout_seconds:g} s{reason}",
-            hint="check the bootstrap address, the network and the brokers, then try again",
-            subject=subject,
-        )
-
     def _open(self, kind: type[Answer], settings: Mapping[str, object]) -> Answer:
         try:
-            return kind({"error_cb": self._keep, **settings}, logger=_LOG)  # type: ignore[call-arg]
+            return kind({"error_cb": self._keep, **settings}, logger=DriverLog())  # type: ignore[call-arg]
         except KafkaException as error:
             reason: DriverError = error.args[0]
-            if reason.code() in _WRONG_SETTING:
+            if reason.code() in WRONG_SETTING:
                 raise ConfigError(f"Kafka property not accepted: {reason.str()}") from error
-            raise self.error(reason, "the cluster") from error
+            raise self.error(reason, _CLUSTER, 0) from error
 
     def _keep(self, error: DriverError) -> None:
         if error.code() != DriverError._ALL_BROKERS_DOWN or self._complaint is None:
@@ -206,12 +205,3 @@ def _refuse_conflicts(properties: Mapping[str, object], bootstrap: str) -> None:
                 hint="leave it out: replay would be wrong with any other value",
                 property=name,
             )
-
-
-def _not_allowed(error: DriverError, subject: str) -> CredentialsError:
-    return CredentialsError(
-        f"Kafka denies access to {subject}: {error.str()}",
-        hint="snapstore needs Describe, DescribeConfigs and Read on the changelog topics",
-        subject=subject,
-        kafka_error=error.name(),
-    )

@@ -70,12 +70,16 @@ class PartitionReader:
             if records or self.at_end or self.position > before:
                 return records
             if time.monotonic() > deadline:
+                seconds = self._connection.timeout_seconds
+                stuck = self._connection.unreachable(
+                    f"{self._changelog} at offset {self.position}", seconds
+                )
                 describe_topic(self._connection, self._changelog.topic)
-                raise self._connection.unreachable(f"{self._changelog} at offset {self.position}")
+                raise stuck
 
     def _receive(self, limit: int) -> Sequence[Message]:
         # consume() waits for its whole timeout unless the batch is full; poll() does not.
-        with self._connection.translated(str(self._changelog)):
+        with self._connection.translated(str(self._changelog), _WAIT_SECONDS):
             first = self._consumer.poll(_WAIT_SECONDS)
             if first is None:
                 return ()
@@ -107,10 +111,15 @@ class PartitionReader:
         if error.code() == DriverError._PARTITION_EOF:
             self.position = max(self.position, message.offset() or 0)
             self.at_end = True
+        elif error.code() == DriverError.GROUP_AUTHORIZATION_FAILED:
+            # The driver looks for the coordinator of the group that every consumer must name.
+            # Nothing is asked of it: the right to a group is not needed.
+            return
         elif error.code() in (DriverError._AUTO_OFFSET_RESET, DriverError._LOG_TRUNCATION):
             raise PositionRefusedError(error.str())
         else:
-            raise self._connection.error(error, str(self._changelog))
+            seconds = self._connection.timeout_seconds
+            raise self._connection.error(error, str(self._changelog), seconds)
 
     def _pass_markers(self) -> None:
         # Transaction markers are not delivered, but the driver's own position passes them. It is
