@@ -9,14 +9,15 @@ import msgspec
 
 from snapstore.config import Config
 from snapstore.config.schema import StoreConfig
-from snapstore.errors import ConfigError
-from snapstore.model.report import nobody
+from snapstore.errors import ConfigError, UnavailableError
+from snapstore.model.report import Noted, nobody
 from snapstore.ports import (
     Changelog,
     Discovery,
     Layout,
     Listener,
     ObjectStorage,
+    ReachableChangelog,
     StoreBackend,
     TellingStorage,
     WatchingLayout,
@@ -139,6 +140,25 @@ def configured_changelog(config: Config, registry: Registry) -> Iterator[Changel
         return
     with closing(registry.changelog(config.kafka.bootstrap, config.kafka.properties)) as changelog:
         yield changelog
+
+
+@contextmanager
+def changelog_unless_away(
+    config: Config, registry: Registry, listener: Listener
+) -> Iterator[Changelog | None]:
+    """As ``configured_changelog``; where the brokers do not answer, None, and that is told.
+
+    For those who were told to go on without the changelog.
+    """
+    with configured_changelog(config, registry) as changelog:
+        reached: Changelog | None = changelog
+        if isinstance(changelog, ReachableChangelog):
+            try:
+                changelog.reach()
+            except UnavailableError as error:
+                listener(Noted(message=f"the changelog is not looked at: {error.message}"))
+                reached = None
+        yield reached
 
 
 def state_dir(config: Config, given: Path | str | None = None) -> Path:

@@ -1,7 +1,10 @@
 """Make a state directory ready for the next start: the chain that runs before it."""
 
 import socket
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import ExitStack
+from functools import cached_property
 from pathlib import Path
 from typing import Literal, overload
 
@@ -9,9 +12,15 @@ from snapstore.client.moments import utc_now
 from snapstore.client.opening import open as open_repository
 from snapstore.client.parts import state_dir
 from snapstore.client.snapstore import Snapstore
-from snapstore.client.trust import fsck_options, fsck_ports, newest_of
+from snapstore.client.trust import fsck_options, fsck_ports, newest_in
 from snapstore.config import Config
-from snapstore.errors import ConfigError, SnapshotNotFoundError, StoreNotFoundError
+from snapstore.errors import (
+    ConfigError,
+    IntegrityError,
+    RefusedError,
+    SnapshotNotFoundError,
+    StoreNotFoundError,
+)
 from snapstore.model.identity import StoreId
 from snapstore.model.listing import ListedSnapshot
 from snapstore.model.report import Noted, nobody
@@ -98,16 +107,18 @@ def prepare(
 ) -> PrepareReport | PreparePlan:
     """Look, mend, else restore the newest usable snapshot, else leave it to the application.
 
-    On an empty disk the tasks that this instance last had are restored: ``tasks``, a ``share`` of
-    all, or those last captured from ``instance`` (default: the configured one, or the host name).
-    Without a repository nothing is restored. Where no application is named or configured, it is the
-    only one on the disk. With ``dry_run`` the plan is returned. Raises ConfigError,
-    StoreInUseError, RefusedError with the choices, UnavailableError.
+    On an empty disk tasks are restored: ``tasks``, a ``share`` of all, or those ever captured at
+    ``instance`` (default: the configured one, or the host name), which may be none. The repository
+    is opened only where a decision needs it; without one nothing is restored. Where no application
+    is named or configured, it is the only one on the disk. With ``dry_run`` the plan is returned.
+    Raises ConfigError, StoreInUseError, RefusedError with the choices, UnavailableError.
     """
     settings = config or Config()
     plugins = registry or Registry()
     place = state_dir(settings, directory)
-    with fsck_ports(settings, plugins, clock, listener) as looking:
+    with fsck_ports(
+        settings, plugins, clock, listener, allow_unchecked_changelog=allow_unchecked_changelog
+    ) as looking:
         name = application or settings.state.application
         if name is None:
             name = _only_application(looking, place)
@@ -122,20 +133,21 @@ def prepare(
             bring=bring,
             prefer_snapshots=prefer_snapshots,
         )
-        if settings.repository.url is None:
-            ports = _without_repository(looking)
-            if dry_run:
-                return plan_prepare(place, ports, options)
-            return make_ready(place, ports, options)
-        with open_repository(
-            config=settings, clock=clock, registry=plugins, listener=listener
-        ) as repository:
-            saved = newest_of(repository.repository.catalog, name)
+        with ExitStack() as stack:
+
+            def opened() -> Snapstore:
+                return stack.enter_context(
+                    open_repository(
+                        config=settings, clock=clock, registry=plugins, listener=listener
+                    )
+                )
+
+            snapshots = _Snapshots(opened, name)
 
             def restore(
                 task: str, store: str | None, set_aside: Mapping[str, str]
             ) -> RestoreReport:
-                return repository.restore(
+                return snapshots.repository.restore(
                     target=place,
                     application=name,
                     task=task,
@@ -148,10 +160,12 @@ def prepare(
 
             ports = PreparePorts(
                 fsck=looking,
-                saved=saved,
-                instance_of=lambda: _instances(repository, saved),
+                saved=lambda: snapshots.newest,
+                instances_of=snapshots.instances_of,
                 restore=restore,
             )
+            if settings.repository.url is None:
+                ports = _without_repository(looking)
             if dry_run:
                 return plan_prepare(place, ports, options)
             return make_ready(place, ports, options)
@@ -185,14 +199,44 @@ def _without_repository(looking: FsckPorts) -> PreparePorts:
         del set_aside
         raise SnapshotNotFoundError(f"no repository is configured to restore {task}/{store} from")
 
-    return PreparePorts(fsck=looking, saved={}, instance_of=dict, restore=restore)
+    return PreparePorts(fsck=looking, saved=dict, instances_of=dict, restore=restore)
 
 
-def _instances(repository: Snapstore, saved: Mapping[StoreId, ListedSnapshot]) -> Mapping[str, str]:
-    """Tell from which instance the newest snapshot of each task was captured, by the clock."""
-    newest: dict[str, ListedSnapshot] = {}
-    for listed in saved.values():
-        before = newest.get(listed.store.task)
-        if before is None or listed.captured_at > before.captured_at:
-            newest[listed.store.task] = listed
-    return {task: repository.load(listed).description.instance for task, listed in newest.items()}
+class _Snapshots:
+    """Those of one application, looked up when a decision first needs them."""
+
+    def __init__(self, opened: Callable[[], Snapstore], application: str) -> None:
+        self._opened = opened
+        self._application = application
+
+    @cached_property
+    def repository(self) -> Snapstore:
+        return self._opened()
+
+    @cached_property
+    def newest(self) -> Mapping[StoreId, ListedSnapshot]:
+        return newest_in(self._listed)
+
+    def instances_of(self) -> Mapping[str, frozenset[str]]:
+        """Tell at which instances each task was captured: its store with the most snapshots."""
+        by_task: dict[str, dict[StoreId, list[ListedSnapshot]]] = {}
+        for listed in self._listed:
+            stores = by_task.setdefault(listed.store.task, {})
+            stores.setdefault(listed.store, []).append(listed)
+        asked = [listed for stores in by_task.values() for listed in max(stores.values(), key=len)]
+        found: dict[str, set[str]] = {task: set() for task in by_task}
+        with ThreadPoolExecutor(self.repository.config.transfer.parallel, "catalog") as pool:
+            for listed, name in zip(asked, pool.map(self._instance_of, asked), strict=True):
+                found[listed.store.task] |= {name} if name is not None else set()
+        return {task: frozenset(names) for task, names in found.items()}
+
+    @cached_property
+    def _listed(self) -> Sequence[ListedSnapshot]:
+        return self.repository.repository.catalog.list_application(self._application).snapshots
+
+    def _instance_of(self, listed: ListedSnapshot) -> str | None:
+        """Return where it was captured; None where its entry cannot be used any more."""
+        try:
+            return self.repository.load(listed).description.instance
+        except (SnapshotNotFoundError, IntegrityError, RefusedError):
+            return None

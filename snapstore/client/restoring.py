@@ -130,7 +130,8 @@ class RestoreVerbs(ProofVerbs):
             parallel=self.config.transfer.parallel,
             limit_bytes_per_second=self.config.transfer.limit_rate,
         )
-        with self._changelog() as changelog:
+        unchecked = allow_unchecked_changelog and replay is None
+        with self._changelog(listener, needed=not unchecked) as changelog:
             layout = configured_layout(self.config, self.registry, self._layout_of(requests))
             backends = ConfiguredBackends(self.config, self.registry)
             staged_replay = None

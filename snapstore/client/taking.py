@@ -14,6 +14,7 @@ from snapstore.client.catalog import CatalogVerbs
 from snapstore.client.moments import run_id, utc_now
 from snapstore.client.parts import (
     ConfiguredBackends,
+    changelog_unless_away,
     configured_changelog,
     configured_layout,
     state_dir,
@@ -26,7 +27,7 @@ from snapstore.operations.nearby import pointing
 from snapstore.operations.run_lock import run_lock
 from snapstore.operations.snapshot import SnapshotOptions, take_snapshots
 from snapstore.operations.snapshot_plan import Selection, SnapshotPlan, plan_snapshot
-from snapstore.operations.snapshot_report import SnapshotReport
+from snapstore.operations.snapshot_report import SnapshotReport, unproved
 from snapstore.operations.snapshot_store import RunFacts
 from snapstore.ports import Changelog, Clock, Listener
 from snapstore.registry import Registry
@@ -148,7 +149,9 @@ class SnapshotVerbs(CatalogVerbs):
         backends = ConfiguredBackends(self.config, self.registry)
         named = directory is not None or self.config.state.dir is not None
         place = state_dir(self.config, directory) if named else None
-        with watching_locks(chosen), self._changelog() as changelog:
+        disk_only = (capture or self.config.snapshot.capture) == "disk"
+        changelog_read = self._changelog(listener, needed=not disk_only)
+        with watching_locks(chosen), changelog_read as changelog:
             ports = None
             if changelog is not None:
                 # Imported here: without Kafka nothing is replayed.
@@ -182,7 +185,7 @@ class SnapshotVerbs(CatalogVerbs):
                 skip_unchanged=skip_unchanged,
             )
             with self._run_locks(plan, now):
-                return take_snapshots(
+                report = take_snapshots(
                     plan,
                     self.repository,
                     facts,
@@ -195,6 +198,8 @@ class SnapshotVerbs(CatalogVerbs):
                     changelog=changelog,
                     capture=capturing.chooser(),
                 )
+            away = changelog is None and self.config.kafka.bootstrap is not None
+            return unproved(report) if away else report
 
     @contextmanager
     def _run_locks(self, plan: SnapshotPlan, now: datetime) -> Iterator[None]:
@@ -204,8 +209,12 @@ class SnapshotVerbs(CatalogVerbs):
                 held.enter_context(run_lock(self._own_cache, name, now=now))
             yield
 
-    def _changelog(self) -> AbstractContextManager[Changelog | None]:
-        return configured_changelog(self.config, self.registry)
+    def _changelog(
+        self, listener: Listener, *, needed: bool
+    ) -> AbstractContextManager[Changelog | None]:
+        if needed:
+            return configured_changelog(self.config, self.registry)
+        return changelog_unless_away(self.config, self.registry, listener)
 
     @property
     def _own_cache(self) -> Path:

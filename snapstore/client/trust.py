@@ -1,6 +1,6 @@
 """Tell whether a state directory can be trusted, and mend it; needs no repository."""
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import closing, contextmanager
 from pathlib import Path
 from typing import Literal, TypeVar, overload
@@ -8,6 +8,7 @@ from typing import Literal, TypeVar, overload
 from snapstore.client.moments import utc_now
 from snapstore.client.parts import (
     ConfiguredBackends,
+    changelog_unless_away,
     configured_changelog,
     configured_layout,
     configured_storage,
@@ -172,14 +173,27 @@ def fsck_options(
 
 @contextmanager
 def fsck_ports(
-    config: Config, registry: Registry, clock: Clock, listener: Listener
+    config: Config,
+    registry: Registry,
+    clock: Clock,
+    listener: Listener,
+    *,
+    allow_unchecked_changelog: bool = False,
 ) -> Iterator[FsckPorts]:
-    """Yield what a look needs; the changelogs where Kafka is configured."""
+    """Yield what a look needs; the changelogs where Kafka is configured.
+
+    With ``allow_unchecked_changelog`` brokers that do not answer are no error.
+    """
 
     def fences(catalog: Catalog) -> Fences:
         return fences_of(catalog, config.state.application)
 
-    with configured_changelog(config, registry) as changelog:
+    opened = (
+        changelog_unless_away(config, registry, listener)
+        if allow_unchecked_changelog
+        else configured_changelog(config, registry)
+    )
+    with opened as changelog:
         yield FsckPorts(
             inspector=configured_inspector(config, registry),
             backends=ConfiguredBackends(config, registry),
@@ -204,8 +218,13 @@ def configured_inspector(config: Config, registry: Registry) -> StartInspector:
 
 def newest_of(catalog: Catalog, application: str | None) -> dict[StoreId, ListedSnapshot]:
     """Return the newest snapshot with a changelog of each store, or of those of an application."""
+    return newest_in(_listed(catalog, application))
+
+
+def newest_in(snapshots: Iterable[ListedSnapshot]) -> dict[StoreId, ListedSnapshot]:
+    """Return the newest snapshot with a changelog of each store; they come newest first."""
     newest: dict[StoreId, ListedSnapshot] = {}
-    for listed in _listed(catalog, application):
+    for listed in snapshots:
         if listed.changelogs:
             newest.setdefault(listed.store, listed)
     return newest

@@ -34,6 +34,9 @@ class KafkaChangelog:
     ) -> None:
         self._connection = Connection(bootstrap, properties or {}, timeout_seconds)
 
+    def reach(self) -> None:
+        self._connection.reach()
+
     def inspect(self, changelog: ChangelogPartition, *, now: datetime) -> PartitionState:
         return partition_state(self._connection, changelog, now)
 

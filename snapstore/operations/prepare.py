@@ -1,6 +1,6 @@
 """Before a start: mend what would lose rows, restore what would be rebuilt, leave the rest."""
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from pathlib import Path
 from typing import Literal
 
@@ -8,13 +8,12 @@ import msgspec
 
 from snapstore.errors import IntegrityError, NotFoundError, RefusedError, StoreNotFoundError
 from snapstore.model.identity import StoreId, natural_order
-from snapstore.model.listing import ListedSnapshot
 from snapstore.model.verdict import Kind, Verdict
 from snapstore.operations.fsck import FsckOptions, FsckPorts, fsck
 from snapstore.operations.fsck_report import FsckReport
 from snapstore.operations.mend import MendedTask, interrupted, mend
 from snapstore.operations.mend_plan import MendPlan, plan_mend
-from snapstore.operations.prepare_plan import Decision, Share, choose_tasks, decide
+from snapstore.operations.prepare_plan import Decision, Saved, Share, choose_tasks, decide
 from snapstore.operations.restore_report import RestoreReport
 
 Restore = Callable[[str, str | None, Mapping[str, str]], RestoreReport]
@@ -25,6 +24,9 @@ has said that it may go, and it may hold rows that the changelog has no more.
 """
 
 Outcome = Literal["as_it_is", "unseen", "mended", "restored", "rebuilds", "left"]
+
+EmptyStart = Literal["no_snapshot", "none_of_this_instance"]
+"""There is no snapshot of the application, or none that was captured at this instance."""
 
 _NOT_USABLE = (RefusedError, NotFoundError, IntegrityError)
 """What says that no snapshot can be used. Any other error says that it could not be found out, and
@@ -50,26 +52,28 @@ class PrepareOptions(msgspec.Struct, frozen=True, kw_only=True):
 class PreparePorts(msgspec.Struct, frozen=True, kw_only=True):
     """What it works with.
 
-    ``saved`` are the newest snapshots of each store of the application, ``instance_of`` tells
-    where those of each task were captured; both are empty without a repository.
+    ``saved`` looks up the newest snapshot of each store of the application, ``instances_of``
+    at which instances the snapshots of each task were captured. Both are called only where a
+    decision needs them; without a repository there is none.
     """
 
     fsck: FsckPorts
-    saved: Mapping[StoreId, ListedSnapshot]
-    instance_of: Callable[[], Mapping[str, str]]
+    saved: Saved
+    instances_of: Callable[[], Mapping[str, Collection[str]]]
     restore: Restore
 
 
 class PreparePlan(msgspec.Struct, frozen=True, kw_only=True):
     """What would be done: decisions on what is there, and tasks to bring.
 
-    ``report`` is None for an empty disk.
+    ``report`` is None for an empty disk, and ``empty_start`` says why it stays so.
     """
 
     report: FsckReport | None
     decisions: tuple[Decision, ...]
     bring: tuple[str, ...]
     mend: MendPlan
+    empty_start: EmptyStart | None = None
 
 
 class PreparedStore(msgspec.Struct, frozen=True, kw_only=True):
@@ -81,13 +85,17 @@ class PreparedStore(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class PrepareReport(msgspec.Struct, frozen=True, kw_only=True):
-    """The state directory as it is now. ``notes`` are sentences on what was found and tried."""
+    """The state directory as it is now. ``notes`` are sentences on what was found and tried.
+
+    ``empty_start``: the disk was empty, and why nothing was restored to it.
+    """
 
     stores: tuple[PreparedStore, ...]
     worst: Kind
     mended: tuple[MendedTask, ...] = ()
     restored: tuple[RestoreReport, ...] = ()
     notes: tuple[str, ...] = ()
+    empty_start: EmptyStart | None = None
 
 
 def plan_prepare(state_dir: Path, ports: PreparePorts, options: PrepareOptions) -> PreparePlan:
@@ -101,7 +109,12 @@ def plan_prepare(state_dir: Path, ports: PreparePorts, options: PrepareOptions) 
     if report is not None:
         decisions = decide(report, plan, ports.saved, prefer_snapshots=options.prefer_snapshots)
     bring = _to_bring(report, ports, options)
-    return PreparePlan(report=report, decisions=decisions, bring=bring, mend=plan)
+    empty_start: EmptyStart | None = None
+    if report is None and not bring and options.bring:
+        empty_start = "none_of_this_instance" if ports.saved() else "no_snapshot"
+    return PreparePlan(
+        report=report, decisions=decisions, bring=bring, mend=plan, empty_start=empty_start
+    )
 
 
 def prepare(state_dir: Path, ports: PreparePorts, options: PrepareOptions) -> PrepareReport:
@@ -109,13 +122,16 @@ def prepare(state_dir: Path, ports: PreparePorts, options: PrepareOptions) -> Pr
 
     An interrupted restore or mend is resolved first. What no snapshot helps is mended; what no mend
     helps is left to the application, which fills it from the changelog. A directory that needs
-    nothing is read and not touched. Raises StoreInUseError when the application runs, RefusedError
-    when it is not clear which tasks an empty disk gets, and UnavailableError when storage or Kafka
-    cannot be reached: that is no answer, and never leads to an empty start.
+    nothing is read and not touched. An empty disk of an instance that captured nothing stays empty.
+    Raises StoreInUseError when the application runs, RefusedError when nothing was captured at a
+    named instance, and UnavailableError when a decision needs a storage or Kafka that cannot be
+    reached: that is no answer, and never leads to an empty start.
     """
     notes: list[str] = []
     mended = _finish_interrupted(state_dir, ports, options, notes)
     plan = plan_prepare(state_dir, ports, options)
+    if plan.empty_start is not None:
+        notes.append(_why_empty(plan.empty_start, options))
     restored: list[RestoreReport] = []
     for task in plan.bring:
         restored += _restore_task(task, ports, options, notes)
@@ -130,6 +146,18 @@ def prepare(state_dir: Path, ports: PreparePorts, options: PrepareOptions) -> Pr
         mended=tuple(mended),
         restored=tuple(restored),
         notes=tuple(notes),
+        empty_start=plan.empty_start,
+    )
+
+
+def _why_empty(reason: EmptyStart, options: PrepareOptions) -> str:
+    """Return a sentence on an application that is about to start from nothing."""
+    application = options.fsck.application or "the application"
+    if reason == "no_snapshot":
+        return f"there is no snapshot of {application} to restore: it starts from nothing"
+    return (
+        f"no snapshot of {application} was captured at {options.host!r}: it starts from nothing; "
+        "--task, --share i/n (1/1 for all) or --instance choose what to restore"
     )
 
 
@@ -160,16 +188,16 @@ def _to_bring(
     """Choose the tasks to restore: all of this instance on an empty disk, else named ones only."""
     if not options.bring:
         return ()
-    known = {store.task for store in ports.saved}
     there = set() if report is None else {verdict.store.task for verdict in report.verdicts}
-    if options.tasks:
-        named = sorted(known & set(options.tasks) - there, key=natural_order)
-        return tuple(named)
-    if report is not None:
+    missing = set(options.tasks) - there
+    if report is not None and not missing:
         return ()
+    known = {store.task for store in ports.saved()}
+    if options.tasks:
+        return tuple(sorted(known & missing, key=natural_order))
     return choose_tasks(
         known,
-        {} if options.share is not None else ports.instance_of(),
+        ports.instances_of,
         instance=options.instance,
         share=options.share,
         host=options.host,
@@ -200,7 +228,7 @@ def _restore_task(
         notes.append(f"task {task} was not restored: {error.message}")
     if options.fsck.guarantee.startswith("exactly_once"):
         return []
-    stores = sorted(store.store for store in ports.saved if store.task == task)
+    stores = sorted(store.store for store in ports.saved() if store.task == task)
     if len(stores) < 2:
         return []
     return [each for store in stores for each in _restore_store(task, store, {}, ports, notes)]

@@ -1,6 +1,6 @@
 """Decide what each store needs before the next start, and which tasks an empty disk gets."""
 
-from collections.abc import Collection, Mapping
+from collections.abc import Callable, Collection, Mapping
 from typing import Literal
 
 import msgspec
@@ -14,6 +14,10 @@ from snapstore.operations.fsck_report import FsckReport
 from snapstore.operations.mend_plan import MendPlan, StoreMend, estimate
 
 Choice = Literal["as_it_is", "unseen", "mend", "restore", "rebuild", "left"]
+
+
+Saved = Callable[[], Mapping[StoreId, ListedSnapshot]]
+"""Looks up the newest snapshot of each store; raises UnavailableError where that cannot be told."""
 
 
 class Decision(msgspec.Struct, frozen=True, kw_only=True):
@@ -40,23 +44,23 @@ class Share(msgspec.Struct, frozen=True):
 def decide(
     report: FsckReport,
     plan: MendPlan,
-    saved: Mapping[StoreId, ListedSnapshot],
+    saved: Saved,
     *,
     prefer_snapshots: bool = False,
 ) -> tuple[Decision, ...]:
     """Return one decision for each store, in the order of the report.
 
-    ``saved`` are the stores that have a snapshot. One is taken where the application would fill the
-    store anew otherwise; with ``prefer_snapshots`` also where a mend would do. A task that is given
-    up as a whole is restored only if each of its stores can be: a part would be wiped again. A task
-    of which something could not be looked at gets nothing.
+    ``saved`` is called only where a snapshot could help. A snapshot is taken where the application
+    would fill the store anew otherwise; with ``prefer_snapshots`` also where a mend would do. A
+    task that is given up as a whole is restored only if each of its stores can be: a part would be
+    wiped again. A task of which something could not be looked at gets nothing.
     """
     mends = {mend.store: mend for task in plan.tasks for mend in task.stores}
     decisions: list[Decision] = []
     for task in report.tasks:
         wiped = [verdict for verdict in task.verdicts if verdict.kind == "wipes"]
-        usable = {} if task.facts.unread else saved
-        whole = all(verdict.store in usable for verdict in task.verdicts)
+        usable = _nothing if task.facts.unread else saved
+        whole = bool(wiped) and all(verdict.store in usable() for verdict in task.verdicts)
         for verdict in task.verdicts:
             if wiped and verdict.kind == "wipes":
                 decisions.append(_of_wiped(verdict, whole=whole))
@@ -89,35 +93,38 @@ def quicker_snapshots(
 
 def choose_tasks(
     known: Collection[str],
-    instance_of: Mapping[str, str],
+    instances_of: Callable[[], Mapping[str, Collection[str]]],
     *,
     instance: str | None = None,
     share: Share | None = None,
     host: str,
 ) -> tuple[str, ...]:
-    """Return the tasks that an instance with an empty disk brings back.
+    """Return the tasks that an instance with an empty disk brings back; none where none is its own.
 
-    ``known`` have snapshots; ``instance_of`` tells where the newest of each was captured. It is a
-    share of all, or those that were last captured from ``instance`` (default: ``host``). Raises
-    RefusedError with the choices when none was captured there: several instances must not all bring
-    back every task.
+    ``known`` have snapshots; ``instances_of`` tells at which instances each was ever captured.
+    It is a share of all, or those of ``instance`` (default: ``host``). An instance with a standby
+    has captured the task too: so it gets back what its disk held, whoever else holds it. Raises
+    RefusedError when none was captured at the named ``instance``.
     """
     ordered = sorted(known, key=natural_order)
     if share is not None:
         return tuple(ordered[share.number - 1 :: share.count])
+    instances = instances_of() if ordered else {}
     wanted = instance or host
-    chosen = tuple(task for task in ordered if instance_of.get(task) == wanted)
-    if ordered and not chosen:
-        instances = sorted(set(instance_of.values()))
+    chosen = tuple(task for task in ordered if wanted in instances.get(task, ()))
+    if instance is not None and ordered and not chosen:
         raise RefusedError(
-            f"no task was last captured from {wanted!r}, so it is not clear which of "
-            f"{count(len(ordered), 'task')} belong here",
+            f"no snapshot of {count(len(ordered), 'task')} was captured at {instance!r}",
             hint="give --task, --share i/n (1/1 for all), or --instance with one of the instances "
             "below",
-            instances=instances,
+            instances=sorted({name for names in instances.values() for name in names}),
             tasks=ordered,
         )
     return chosen
+
+
+def _nothing() -> Mapping[StoreId, ListedSnapshot]:
+    return {}
 
 
 def _of_wiped(verdict: Verdict, *, whole: bool) -> Decision:
@@ -131,10 +138,9 @@ def _of_wiped(verdict: Verdict, *, whole: bool) -> Decision:
 def _of_store(
     verdict: Verdict,
     mend: StoreMend | None,
-    saved: Mapping[StoreId, ListedSnapshot],
+    saved: Saved,
     prefer_snapshots: bool,
 ) -> Decision:
-    listed = saved.get(verdict.store)
     if verdict.cause == "unsupported":
         return Decision(store=verdict.store, choice="unseen", reason=verdict.reason)
     if mend is None and verdict.kind in ("unknown", "refuses", "damaged", "loses_rows"):
@@ -145,7 +151,7 @@ def _of_store(
         return Decision(store=verdict.store, choice="as_it_is", reason=verdict.reason)
     anew = mend is None or mend.action in ("set_aside", "drop_line")
     file_only = mend is not None and mend.action == "set_file_aside"
-    if listed is not None and not file_only and (anew or prefer_snapshots):
+    if not file_only and (anew or prefer_snapshots) and verdict.store in saved():
         return Decision(store=verdict.store, choice="restore", reason=verdict.reason)
     if mend is not None:
         reason = f"{verdict.reason}; {mend.effect}"

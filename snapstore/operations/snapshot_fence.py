@@ -30,7 +30,7 @@ from snapstore.repository import Catalog, Repository
 _FARTHEST_BACK = 20
 
 UNFENCED = (
-    "no fence was taken, since Kafka is not configured: a restore will have to be told"
+    "no fence was taken, since the changelog was not looked at: a restore will have to be told"
     " --allow-unchecked-changelog"
 )
 

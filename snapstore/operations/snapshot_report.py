@@ -4,7 +4,7 @@ from typing import Literal
 
 import msgspec
 
-from snapstore.errors import SnapstoreError
+from snapstore.errors import SnapstoreError, UncheckedChangelogError
 from snapstore.model.identity import StoreId
 from snapstore.model.listing import ListedSnapshot
 from snapstore.model.snapshot import Snapshot, Source
@@ -55,6 +55,22 @@ class SnapshotReport(msgspec.Struct, frozen=True, kw_only=True):
     @property
     def unrestorable(self) -> tuple[StoreOutcome, ...]:
         return tuple(outcome for outcome in self.outcomes if outcome.unrestorable is not None)
+
+
+def unproved(report: SnapshotReport) -> SnapshotReport:
+    """Return the report of a run for which Kafka is configured and did not answer."""
+    error = UncheckedChangelogError(
+        "no fence was taken, since the brokers did not answer: nothing proves it against its"
+        " changelog",
+        hint="take another once they answer; restore this with --allow-unchecked-changelog",
+    )
+    outcomes = tuple(
+        msgspec.structs.replace(outcome, unrestorable=error)
+        if outcome.snapshot is not None and outcome.snapshot.description.positions
+        else outcome
+        for outcome in report.outcomes
+    )
+    return msgspec.structs.replace(report, outcomes=outcomes)
 
 
 def describe(outcome: StoreOutcome) -> str:

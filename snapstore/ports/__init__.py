@@ -7,7 +7,7 @@ from collections.abc import Callable
 from datetime import datetime
 
 from snapstore.model.report import Event
-from snapstore.ports.changelog import Changelog, Tail
+from snapstore.ports.changelog import Changelog, ReachableChangelog, Tail
 from snapstore.ports.layout import (
     Discovery,
     FamilyNote,
@@ -66,6 +66,7 @@ __all__ = [
     "ObjectStat",
     "ObjectStorage",
     "Pair",
+    "ReachableChangelog",
     "ReplayLayout",
     "ReplaySubject",
     "SeekableView",

@@ -3,7 +3,7 @@
 from collections.abc import Iterator, Sequence
 from contextlib import AbstractContextManager
 from datetime import datetime
-from typing import Protocol
+from typing import Protocol, runtime_checkable
 
 from snapstore.model.changelog import ChangelogRecord, PartitionState, TailReport
 from snapstore.model.identity import ChangelogPartition
@@ -83,3 +83,12 @@ class Changelog(Protocol):
         ...
 
     def close(self) -> None: ...
+
+
+@runtime_checkable
+class ReachableChangelog(Changelog, Protocol):
+    """One that can be asked first whether anybody answers at all."""
+
+    def reach(self) -> None:
+        """Raise KafkaError or CredentialsError, within 10 s, unless the brokers answer."""
+        ...

@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
+import msgspec
 import pytest
 
 from snapstore import client
@@ -181,8 +182,8 @@ def test_a_storage_that_cannot_be_read_is_no_answer(state_dir: Path, config: Con
         listed = repository.list(application=APPLICATION).snapshots
     made = PreparePorts(
         fsck=ports(),
-        saved={each.store: each for each in listed},
-        instance_of=dict,
+        saved=lambda: {each.store: each for each in listed},
+        instances_of=dict,
         restore=restore,
     )
     options = PrepareOptions(fsck=FsckOptions(application=APPLICATION), host=HERE)
@@ -223,7 +224,7 @@ def test_a_plan_says_what_would_be_done_and_writes_nothing(state_dir: Path, conf
     assert tree(state_dir) == before
 
 
-def test_an_empty_disk_gets_the_tasks_last_captured_here(
+def test_an_empty_disk_gets_the_tasks_that_were_captured_here(
     state_dir: Path, config: Config, tmp_path: Path
 ) -> None:
     save(config, state_dir)
@@ -238,7 +239,9 @@ def test_an_empty_disk_of_another_instance_gets_nothing_unless_told_what(
     state_dir: Path, config: Config, tmp_path: Path
 ) -> None:
     save(config, state_dir)
-    with pytest.raises(RefusedError, match="no task was last captured from 'pod-1'") as refused:
+    with pytest.raises(
+        RefusedError, match="no snapshot of 2 tasks was captured at 'pod-1'"
+    ) as refused:
         prepare(tmp_path / "empty", config, instance="pod-1")
     assert refused.value.facts["instances"] == [HERE]
     assert refused.value.facts["tasks"] == ["0_0", "0_1"]
@@ -251,12 +254,45 @@ def test_an_empty_disk_of_another_instance_gets_nothing_unless_told_what(
         assert {each.store.task for each in shared.stores} == {task}
 
 
+def test_instances_that_capture_the_standbys_of_each_other_both_get_all_back_h07(
+    state_dir: Path, config: Config, tmp_path: Path
+) -> None:
+    for name in ("pod-0", "pod-1"):
+        save(settings_at(config, name), state_dir)
+    for name in ("pod-0", "pod-1"):
+        report = prepare(tmp_path / name, settings_at(config, name))
+        assert {each.store.task for each in report.stores} == {"0_0", "0_1"}
+        assert set(outcomes(report).values()) == {"restored"}
+        assert report.empty_start is None
+
+
+def test_a_new_pod_of_a_larger_stateful_set_starts_from_nothing_and_is_told_h07(
+    state_dir: Path, config: Config, tmp_path: Path
+) -> None:
+    save(settings_at(config, "pod-0"), state_dir)
+    new = settings_at(config, "pod-2")
+    report = prepare(tmp_path / "empty", new)
+    assert report.empty_start == "none_of_this_instance"
+    assert "was captured at 'pod-2': it starts from nothing; --task, --share" in report.notes[0]
+    assert report.stores == ()
+    planned = client.prepare(tmp_path / "empty", config=new, application=APPLICATION, dry_run=True)
+    assert planned.empty_start == "none_of_this_instance"
+    assert not (tmp_path / "empty").exists()
+
+
+def settings_at(config: Config, instance: str) -> Config:
+    state = msgspec.structs.replace(config.state, instance=instance)
+    sections = msgspec.structs.replace(config.sections, state=state)
+    return msgspec.structs.replace(config, sections=sections)
+
+
 def test_an_empty_disk_without_any_snapshot_is_left_to_the_application(
     config: Config, tmp_path: Path
 ) -> None:
     report = prepare(tmp_path / "empty", config)
     assert report.stores == ()
     assert report.worst == "clean"
+    assert report.empty_start == "no_snapshot"
     assert prepare(tmp_path / "empty", config, tasks=("0_7",)).stores == ()
 
 
@@ -304,6 +340,8 @@ def test_on_an_empty_disk_an_application_must_be_named(tmp_path: Path) -> None:
 
 CHOICES: dict[str, tuple[dict[str, Any], tuple[str, ...]]] = {
     "the host's own": ({"host": "a"}, ("0_0", "0_10")),
+    "a standby's too": ({"host": "c"}, ("0_0", "0_2")),
+    "none of a new instance": ({"host": "z"}, ()),
     "those of a named instance": ({"host": "z", "instance": "b"}, ("0_2",)),
     "the first third": ({"host": "z", "share": Share(1, 3)}, ("0_0",)),
     "the last third": ({"host": "z", "share": Share(3, 3)}, ("0_10",)),
@@ -314,9 +352,9 @@ CHOICES: dict[str, tuple[dict[str, Any], tuple[str, ...]]] = {
 @pytest.mark.parametrize("sentence", CHOICES)
 def test_which_tasks_an_empty_disk_gets(sentence: str) -> None:
     how, expected = CHOICES[sentence]
-    instance_of = {"0_0": "a", "0_2": "b", "0_10": "a"}
-    assert choose_tasks({"0_10", "0_2", "0_0"}, instance_of, **how) == expected
+    instances = {"0_0": {"a", "c"}, "0_2": {"b", "c"}, "0_10": {"a"}}
+    assert choose_tasks({"0_10", "0_2", "0_0"}, lambda: instances, **how) == expected
 
 
 def test_no_snapshot_at_all_is_nothing_to_bring() -> None:
-    assert choose_tasks(set(), {}, host="a") == ()
+    assert choose_tasks(set(), dict, host="a") == ()

@@ -3,7 +3,31 @@
 import os
 import signal
 import subprocess
+import sys
+from collections.abc import Sequence
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
+from typing import Any
+
+_BOUND = Path(__file__).with_name("bound.py")
+
+# A child bound to its parent is killed when the thread that started it ends: this one never does.
+_spawner = ThreadPoolExecutor(1, "spawner")
+
+
+def started(command: Sequence[str | Path], **how: Any) -> "subprocess.Popen[Any]":
+    """As ``subprocess.Popen``: a program that is killed when this process ends, however it ends."""
+    line = [sys.executable, "-I", "-S", _BOUND, str(os.getpid()), *command]
+    return _spawner.submit(lambda: subprocess.Popen(line, **how)).result()
+
+
+def _start_anew() -> None:
+    """A forked process has none of the threads of its parent."""
+    global _spawner
+    _spawner = ThreadPoolExecutor(1, "spawner")
+
+
+os.register_at_fork(after_in_child=_start_anew)
 
 
 class ChildProcess:
@@ -12,7 +36,7 @@ class ChildProcess:
     def __init__(self, command: list[str], log: Path) -> None:
         self.log = log
         with log.open("ab") as output:
-            self._process = subprocess.Popen(
+            self._process = started(
                 command, stdin=subprocess.DEVNULL, stdout=output, stderr=subprocess.STDOUT
             )
 

@@ -7,6 +7,8 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Literal
 
+from tests.support.processes import started
+
 _SCRIPT = """
 import os, shutil, sys
 kind, folder = sys.argv[1:]
@@ -26,9 +28,7 @@ while True:
 @contextmanager
 def restless(folder: Path, kind: Literal["moving", "remaking"] = "moving") -> Iterator[None]:
     """Let nothing stay in that place for long; in the end it may be there or not."""
-    child = subprocess.Popen(
-        [sys.executable, "-c", _SCRIPT, kind, str(folder)], stdout=subprocess.PIPE
-    )
+    child = started([sys.executable, "-c", _SCRIPT, kind, str(folder)], stdout=subprocess.PIPE)
     with child:
         assert child.stdout is not None
         try:

@@ -59,7 +59,7 @@ class ShareOf(click.ParamType[Share]):
 @click.option(
     "--instance",
     metavar="NAME",
-    help="An empty disk gets the tasks last captured from here [default: the host name].",
+    help="An empty disk gets the tasks that were ever captured here [default: the host name].",
 )
 @click.option(
     "--share", type=ShareOf(), metavar="i/n", help="An empty disk gets this part of all tasks."
@@ -90,8 +90,11 @@ def command(
 
     Looks as fsck does, mends what would lose rows, restores the newest usable snapshot of what
     would be rebuilt, and leaves the rest to the application. To be run before every start: a
-    directory that needs nothing is read and not touched. On an empty disk the tasks of this
-    instance are restored; when it is not clear which these are, that is refused with the choices.
+    directory that needs nothing is read and not touched, and a repository that does not answer
+    matters only where something is to be restored. On an empty disk the tasks that this instance
+    ever captured are restored, a standby's too; where there are none the application starts from
+    nothing, which is said. --allow-unchecked-changelog also goes on without brokers that do not
+    answer.
     """
     config = session.config(
         {
@@ -135,6 +138,7 @@ def tell_plan(session: Session, plan: PreparePlan) -> int:
                 for each in plan.decisions
             ],
             "bring": list(plan.bring),
+            "empty_start": plan.empty_start,
             "mend": plan_document(plan.mend),
         },
         prepare_plan_lines(plan),
@@ -151,6 +155,7 @@ def tell_report(session: Session, report: PrepareReport) -> int:
         {
             "dry_run": False,
             "verdict": report.worst,
+            "empty_start": report.empty_start,
             "stores": [
                 {
                     "application": each.store.application,

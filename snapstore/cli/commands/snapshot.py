@@ -101,7 +101,9 @@ def command(
     right snapshot can be taken is refused with the reason, and the others go on (exit code 3). So
     it ends, too, where one is saved that could not be restored now.
     With Kafka configured, a store whose files do not say their offset, or are far behind, is
-    brought to the end of its changelog in a work folder, and the snapshot is taken there.
+    brought to the end of its changelog in a work folder, and the snapshot is taken there. With
+    --from-disk brokers that do not answer stop nothing: what is saved then cannot be proved against
+    its changelog, and a restore needs --allow-unchecked-changelog (exit code 3).
     """
     config = session.config(
         {
