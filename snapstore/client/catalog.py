@@ -58,7 +58,7 @@ class CatalogVerbs:
         ]
         if latest is not None:
             kept = newest_of_each(kept, latest)
-        return Listing(snapshots=tuple(kept), foreign=listing.foreign)
+        return Listing(snapshots=tuple(kept), foreign=listing.foreign, stored_at=listing.stored_at)
 
     def locate(self, ref: str) -> ListedSnapshot:
         """Return what the catalog lists for a reference.

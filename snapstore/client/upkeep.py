@@ -4,6 +4,7 @@ import os
 import socket
 
 from snapstore.client.moments import run_id
+from snapstore.client.parts import configured_changelog
 from snapstore.client.taking import SnapshotVerbs
 from snapstore.config.schema import RetentionConfig
 from snapstore.model.report import nobody
@@ -32,8 +33,9 @@ class UpkeepVerbs(SnapshotVerbs):
         """Remove what retention does not keep, and free bytes that nothing names.
 
         Without ``policy`` the configuration's is taken; ``application`` limits the retention, not
-        the sweep. With ``dry_run`` nothing is changed. Look at ``report.failed`` and
-        ``report.unjudged``. Raises RunInProgressError, RefusedError when a clock went back.
+        the sweep. With Kafka configured an applied offset beyond the end of its log is told. With
+        ``dry_run`` nothing is changed. Look at ``report.failed``, ``report.unjudged`` and
+        ``report.doubtful``. Raises RunInProgressError, RefusedError when a clock went back.
         """
         options = PruneOptions(
             policy=policy or policy_of(self.config.retention),
@@ -42,9 +44,17 @@ class UpkeepVerbs(SnapshotVerbs):
             accept_earlier_clock=accept_earlier_clock,
             parallel=self.config.transfer.parallel,
         )
-        if dry_run:
-            return plan_prune(self.repository, options, clock=self.clock)
-        return prune(self.repository, options, self._actor(), clock=self.clock, listener=listener)
+        with configured_changelog(self.config, self.registry) as changelog:
+            if dry_run:
+                return plan_prune(self.repository, options, clock=self.clock, changelog=changelog)
+            return prune(
+                self.repository,
+                options,
+                self._actor(),
+                clock=self.clock,
+                listener=listener,
+                changelog=changelog,
+            )
 
     def verify_repository(self) -> RepositoryReport:
         """Compare catalog and storage, both ways; nothing is written.

@@ -29,13 +29,16 @@ class RetentionPolicy(msgspec.Struct, frozen=True, kw_only=True):
 class Candidate(msgspec.Struct, frozen=True, kw_only=True):
     """A snapshot to be judged.
 
-    ``damage`` says why it cannot be restored; None if nothing is known against it. ``history``
+    ``damage`` says why it cannot be restored; None if nothing is known against it. ``proven``: its
+    manifest is there and describes the same. ``doubt`` says what of it cannot be true. ``history``
     tells changelogs of one name apart: a topic that was made anew counts its offsets from 0.
     """
 
     listed: ListedSnapshot
     pinned: bool = False
     damage: str | None = None
+    proven: bool = True
+    doubt: str | None = None
     history: str = ""
 
 
@@ -56,7 +59,8 @@ def plan_retention(
     Stays regardless of all rules: what is pinned; the newest usable snapshot of a store; the one
     captured last, even where its offset is not the highest (the clock or the topic may have been
     set back, and only one of the two snapshots is worth anything). A damaged snapshot takes the
-    place of no other; it stays as long as the rules would keep it if it were whole.
+    place of no other; it stays as long as the rules would keep it if it were whole. A doubtful one
+    takes the place of no other either, and stays until somebody deletes it.
     """
     groups: dict[tuple[StoreId, str], list[Candidate]] = {}
     for candidate in candidates:
@@ -72,20 +76,24 @@ def _of_history(
     group: Sequence[Candidate], policy: RetentionPolicy, now: datetime
 ) -> list[Decision]:
     ordered = sorted(group, key=lambda candidate: candidate.listed.age_order, reverse=True)
-    usable = [candidate.listed for candidate in ordered if candidate.damage is None]
+    sure = [candidate for candidate in ordered if candidate.doubt is None]
+    usable = [candidate.listed for candidate in sure if candidate.damage is None]
     reasons = _rules(usable, policy, now)
     if usable:
         if not reasons:
-            reasons[usable[0].id] = ["the last usable snapshot of its store"]
+            reasons[usable[0]] = ["the last usable snapshot of its store"]
         latest = max(usable, key=lambda listed: (listed.captured_at, *listed.age_order))
-        reasons.setdefault(latest.id, ["captured last, though its offset is not the highest"])
-    as_if_whole = _rules([candidate.listed for candidate in ordered], policy, now)
+        reasons.setdefault(latest, ["captured last, though its offset is not the highest"])
+    as_if_whole = _rules([candidate.listed for candidate in sure], policy, now)
+    as_if_whole |= _rules([each.listed for each in sure if each.proven], policy, now)
     decisions = []
     for candidate in ordered:
-        found = reasons.get(candidate.listed.id, [])
-        if candidate.damage is not None:
+        found = reasons.get(candidate.listed, [])
+        if candidate.doubt is not None:
+            found, kept = [f"doubtful, and counts for no rule: {candidate.doubt}"], True
+        elif candidate.damage is not None:
             found = [f"damaged, and counts for no rule: {candidate.damage}"]
-            kept = not usable or candidate.listed.id in as_if_whole
+            kept = not usable or candidate.listed in as_if_whole
             if not usable:
                 found.append("its store has no usable snapshot")
         else:
@@ -104,16 +112,16 @@ def _of_history(
 
 def _rules(
     newest_first: Sequence[ListedSnapshot], policy: RetentionPolicy, now: datetime
-) -> dict[str, list[str]]:
-    """Return the rules that keep each snapshot, by its id."""
-    reasons: dict[str, list[str]] = {}
+) -> dict[ListedSnapshot, list[str]]:
+    """Return the rules that keep each snapshot."""
+    reasons: dict[ListedSnapshot, list[str]] = {}
     for number, listed in enumerate(newest_first[: policy.keep_last], start=1):
-        reasons.setdefault(listed.id, []).append(f"last {number} of {policy.keep_last}")
+        reasons.setdefault(listed, []).append(f"last {number} of {policy.keep_last}")
     if policy.keep_within is not None:
         for listed in newest_first:
             if now - listed.captured_at <= policy.keep_within:
                 within = f"within {spell_duration(policy.keep_within)}"
-                reasons.setdefault(listed.id, []).append(within)
+                reasons.setdefault(listed, []).append(within)
     for name, count, period_of in _periods(policy):
         seen: list[str] = []
         for listed in newest_first:
@@ -121,7 +129,7 @@ def _rules(
             if period in seen or len(seen) == count:
                 continue
             seen.append(period)
-            reasons.setdefault(listed.id, []).append(f"{name} {period}")
+            reasons.setdefault(listed, []).append(f"{name} {period}")
     return reasons
 
 

@@ -76,6 +76,7 @@ class _Run:
                 ports.changelog, ports.repository.catalog, ports.layouts, ports.clock
             ).check,
             allow_unchecked_changelog=False,
+            clock=ports.clock,
         )
 
     def drill(self, request: Request) -> DrilledStore:

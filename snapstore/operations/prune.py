@@ -8,8 +8,9 @@ from datetime import datetime, timedelta
 import msgspec
 
 from snapstore.model.identity import StoreId
+from snapstore.model.listing import ListedSnapshot
 from snapstore.model.report import Event, Noted
-from snapstore.model.retention import Candidate, Decision, RetentionPolicy, plan_retention
+from snapstore.model.retention import Decision, RetentionPolicy
 from snapstore.model.units import count, spell_duration
 from snapstore.operations.deadline import Monotonic
 from snapstore.operations.leftovers import (
@@ -18,6 +19,7 @@ from snapstore.operations.leftovers import (
     abort_upload,
     keeps_versions,
 )
+from snapstore.operations.prune_decisions import Decided, decide, without_entry
 from snapstore.operations.prune_report import Amount, PruneReport
 from snapstore.operations.survey import Survey, survey
 from snapstore.operations.sweep_plan import SweepPlan, Waits, plan_sweep
@@ -28,7 +30,7 @@ from snapstore.operations.upkeep import (
     clock_went_back,
     upkeep,
 )
-from snapstore.ports import Clock, Listener, ObjectStat
+from snapstore.ports import Changelog, Clock, Listener, ObjectStat
 from snapstore.repository import Repository, keys
 from snapstore.repository.leases import storage_clock
 
@@ -48,13 +50,19 @@ class PruneOptions(msgspec.Struct, frozen=True, kw_only=True):
     accept_earlier_clock: bool = False
 
 
-def plan_prune(repository: Repository, options: PruneOptions, *, clock: Clock) -> PruneReport:
+def plan_prune(
+    repository: Repository,
+    options: PruneOptions,
+    *,
+    clock: Clock,
+    changelog: Changelog | None = None,
+) -> PruneReport:
     """Return what ``prune`` would do; nothing is written. Ages are taken by this host's clock."""
     storage_now = clock()
     found = survey(repository, parallel=options.parallel)
-    decisions = _decide(found, options, storage_now)
+    decided = _decide(found, options, storage_now, changelog, clock)
     waits = Waits.of(repository.marker.longest_run, options.grace)
-    removed = {decision.listed.id for decision in decisions if not decision.kept}
+    removed = without_entry(found, decided.to_remove)
     plan = plan_sweep(found, removed=removed, storage_now=storage_now, waits=waits)
     told: list[Event] = []
     uploads = abandoned_uploads(repository, storage_now - waits.unfinished, told.append)
@@ -63,7 +71,7 @@ def plan_prune(repository: Repository, options: PruneOptions, *, clock: Clock) -
     manifests = _amount(plan.delete_manifests, found.manifests)
     return PruneReport(
         dry_run=True,
-        decisions=decisions,
+        decisions=decided.decisions,
         freed=Amount() if versions else _sum(blobs, manifests),
         kept_as_versions=_sum(blobs, manifests) if versions else Amount(),
         deleted_blobs=blobs,
@@ -74,7 +82,9 @@ def plan_prune(repository: Repository, options: PruneOptions, *, clock: Clock) -
         wait=waits.condemned,
         lost=plan.lost,
         unjudged=plan.unjudged,
+        doubtful=decided.doubts,
         notes=(
+            *decided.notes,
             *_notes(found, plan, waits),
             *(each.message for each in told if isinstance(each, Noted)),
             *([VERSIONS_NOTE] if versions else ()),
@@ -90,10 +100,12 @@ def prune(
     clock: Clock,
     listener: Listener,
     monotonic: Monotonic = time.monotonic,
+    changelog: Changelog | None = None,
 ) -> PruneReport:
     """Remove what retention does not keep, then sweep. Safe beside snapshots and restores.
 
-    A key that the storage would not delete is in the report, and stops nothing else. Raises
+    ``changelog`` tells which applied offsets lie beyond the end of their logs. A key that the
+    storage would not delete is in the report, and stops nothing else. Raises
     RunInProgressError when another host prunes or repairs, RefusedError when a clock went back,
     UnavailableError when the storage cannot be read.
     """
@@ -104,7 +116,7 @@ def prune(
         monotonic=monotonic,
         accept_earlier_clock=options.accept_earlier_clock,
     ) as right:
-        return _Prune(repository, options, actor, right, clock, listener).run()
+        return _Prune(repository, options, actor, right, clock, listener, changelog).run()
 
 
 class _Prune:
@@ -118,7 +130,9 @@ class _Prune:
         right: Upkeep,
         clock: Clock,
         listener: Listener,
+        changelog: Changelog | None,
     ) -> None:
+        self._changelog = changelog
         self._repository = repository
         self._options = options
         self._actor = actor
@@ -134,15 +148,15 @@ class _Prune:
             _require_no_future(found, storage_clock(self._repository.storage))
         # The earlier of two clocks keeps more.
         now = min(self._clock(), self._right.storage_now)
-        decisions = _decide(found, self._options, now)
-        removed = self._remove(decisions)
+        decided = _decide(found, self._options, now, self._changelog, self._clock)
+        removed = self._remove(found, decided)
         plan = plan_sweep(
             found,
-            removed=removed,
+            removed=without_entry(found, removed),
             storage_now=self._right.storage_now,
             waits=self._waits,
         )
-        notes = _notes(found, plan, self._waits)
+        notes = (*decided.notes, *_notes(found, plan, self._waits))
         for note in notes:
             self._listener(Noted(message=note))
         blobs = self._delete(plan.delete, keys.blob, found.blobs)
@@ -155,7 +169,7 @@ class _Prune:
             notes = (*notes, VERSIONS_NOTE)
         return PruneReport(
             dry_run=False,
-            decisions=tuple(_carried_out(decisions, removed)),
+            decisions=tuple(_carried_out(decided.decisions, removed)),
             freed=Amount() if versions else _sum(blobs, manifests),
             kept_as_versions=_sum(blobs, manifests) if versions else Amount(),
             deleted_blobs=blobs,
@@ -166,21 +180,18 @@ class _Prune:
             wait=self._waits.condemned,
             lost=plan.lost,
             unjudged=plan.unjudged,
+            doubtful=decided.doubts,
             failed=tuple(sorted(self._failed)),
             notes=notes,
         )
 
-    def _remove(self, decisions: Iterable[Decision]) -> set[str]:
-        """Take snapshots out of the catalog; returns the ids of those that are out."""
-        doomed = {
-            keys.entry(decision.listed): decision.listed.id
-            for decision in decisions
-            if not decision.kept
-        }
-        self._each(doomed.values(), self._say_removed)
+    def _remove(self, found: Survey, decided: Decided) -> set[ListedSnapshot]:
+        """Take snapshots out of the catalog; returns those that are out."""
+        doomed = {keys.entry(listed): listed for listed in decided.to_remove}
+        self._each(without_entry(found, decided.to_remove), self._say_removed)
         failed = self._right.delete([*doomed])
         self._failed |= failed
-        return {snapshot_id for key, snapshot_id in doomed.items() if key not in failed}
+        return {listed for key, listed in doomed.items() if key not in failed}
 
     def _delete(
         self,
@@ -237,33 +248,28 @@ class _Prune:
                 raise
 
 
-def _decide(found: Survey, options: PruneOptions, now: datetime) -> tuple[Decision, ...]:
-    chosen = [
-        each
-        for each in found.snapshots
-        if options.application in (None, each.listed.store.application)
-    ]
-    newer = [
-        Decision(listed=each.listed, kept=True, reasons=("written by a newer snapstore",))
-        for each in chosen
-        if each.newer
-    ]
-    candidates = [
-        Candidate(
-            listed=each.listed,
-            pinned=each.listed.id in found.pinned,
-            damage=each.damage,
-            history=each.history,
-        )
-        for each in chosen
-        if not each.newer
-    ]
-    return (*newer, *plan_retention(candidates, options.policy, now=now))
+def _decide(
+    found: Survey,
+    options: PruneOptions,
+    now: datetime,
+    changelog: Changelog | None,
+    clock: Clock,
+) -> Decided:
+    return decide(
+        found,
+        options.policy,
+        application=options.application,
+        now=now,
+        changelog=changelog,
+        clock=clock,
+    )
 
 
-def _carried_out(decisions: Iterable[Decision], removed: Collection[str]) -> Iterable[Decision]:
+def _carried_out(
+    decisions: Iterable[Decision], removed: Collection[ListedSnapshot]
+) -> Iterable[Decision]:
     for decision in decisions:
-        if decision.kept or decision.listed.id in removed:
+        if decision.kept or decision.listed in removed:
             yield decision
         else:
             yield Decision(

@@ -1,9 +1,11 @@
 """What a prune has done, or would do."""
 
+from collections.abc import Mapping
 from datetime import timedelta
 
 import msgspec
 
+from snapstore.model.listing import ListedSnapshot
 from snapstore.model.retention import Decision
 
 
@@ -23,7 +25,9 @@ class PruneReport(msgspec.Struct, frozen=True, kw_only=True):
     mark.
     ``lost`` are ids of snapshots whose catalog entries seem to be lost: they are kept for a repair.
     ``unjudged`` says why nothing of the blobs was condemned or deleted; empty as a rule. ``failed``
-    are keys that the storage would not delete. ``notes`` are sentences for the operator.
+    are keys that the storage would not delete. ``doubtful`` snapshots say of themselves what cannot
+    be true, with the reason: they stay, and take the place of no other. ``notes`` are sentences for
+    the operator.
     """
 
     dry_run: bool
@@ -39,6 +43,7 @@ class PruneReport(msgspec.Struct, frozen=True, kw_only=True):
     lost: tuple[str, ...] = ()
     unjudged: tuple[str, ...] = ()
     failed: tuple[str, ...] = ()
+    doubtful: Mapping[ListedSnapshot, str] = {}
     notes: tuple[str, ...] = ()
 
     @property

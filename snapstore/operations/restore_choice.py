@@ -15,9 +15,11 @@ from snapstore.errors import (
 )
 from snapstore.model.identity import StoreId
 from snapstore.model.listing import ListedSnapshot
+from snapstore.model.plausible import require_plausible
 from snapstore.model.resume import ResumePlan
 from snapstore.model.snapshot import Snapshot
 from snapstore.operations.restore_plan import Skipped, Wanted
+from snapstore.ports import Clock
 from snapstore.repository import Repository
 
 Check = Callable[[Snapshot], tuple[ResumePlan, ...]]
@@ -58,7 +60,9 @@ class Chooser:
         *,
         check: Check | None,
         allow_unchecked_changelog: bool,
+        clock: Clock,
     ) -> None:
+        self._clock = clock
         self._repository = repository
         self._check = check
         self._allow_unchecked_changelog = allow_unchecked_changelog
@@ -81,7 +85,7 @@ class Chooser:
                 skipped.append(known_bad[listed.id])
                 continue
             try:
-                wanted = self._load(listed, tuple(skipped))
+                wanted = self._load(listed, tuple(skipped), named=not request.latest)
             except UnsafePathError:
                 raise
             except NOT_USABLE as error:
@@ -96,7 +100,9 @@ class Chooser:
             return incomplete
         return self._none_usable(request, skipped, first)
 
-    def _load(self, listed: ListedSnapshot, skipped: tuple[Skipped, ...]) -> Wanted:
+    def _load(
+        self, listed: ListedSnapshot, skipped: tuple[Skipped, ...], *, named: bool
+    ) -> Wanted:
         if listed.changelogs and self._check is None and not self._allow_unchecked_changelog:
             raise UncheckedChangelogError(
                 f"nothing proves snapshot {listed.id[:12]} of {listed.store} against its changelog",
@@ -105,6 +111,8 @@ class Chooser:
                 store=str(listed.store),
             )
         snapshot = self._repository.catalog.load(listed)
+        if not named:
+            require_plausible(listed, snapshot.description, now=self._clock())
         manifest = self._repository.manifests.load(snapshot.id)
         if manifest.description != snapshot.description:
             raise ManifestInvalidError(

@@ -81,6 +81,7 @@ class Planner:
             ports.repository,
             check=ports.check,
             allow_unchecked_changelog=options.allow_unchecked_changelog,
+            clock=ports.clock,
         )
         self._known: dict[str, Mapping[str, set[str]]] = {}
         self.unrestorable: dict[StoreId, SnapstoreError] = {}

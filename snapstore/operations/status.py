@@ -30,6 +30,7 @@ from snapstore.model.freshness import (
 from snapstore.model.identity import ChangelogPartition, StoreId
 from snapstore.model.lifetime import advise, usual_interval
 from snapstore.model.listing import ListedSnapshot
+from snapstore.model.plausible import require_plausible
 from snapstore.model.report import nobody
 from snapstore.model.snapshot import Snapshot
 from snapstore.operations.proof import Layouts
@@ -228,7 +229,9 @@ class _Survey:
                 passed.append(PassedOver(snapshot_id=listed.id, code=DAMAGED, reason=damage))
                 continue
             try:
-                found = self._prove(listed, self._repository.catalog.load(listed), interval)
+                snapshot = self._repository.catalog.load(listed)
+                require_plausible(listed, snapshot.description, now=self._clock())
+                found = self._prove(listed, snapshot, interval)
             except NotUsableError as refusal:
                 passed.append(_passed(listed, refusal.error))
                 advice += refusal.advice

@@ -3,6 +3,7 @@
 import sys
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
+from datetime import datetime
 from typing import Literal, TypeVar
 
 import msgspec
@@ -32,9 +33,13 @@ class Found(msgspec.Struct, frozen=True, kw_only=True):
     ``blobs`` are those that its manifest names, None when that cannot be known. ``damage`` says why
     it cannot be restored, ``broken`` are the blobs to blame, ``newer`` says that a newer snapstore
     wrote it. ``history`` tells topics of one name apart; empty where it is not known.
+    ``stored_at`` is when the storage had the entry; ``description`` what entry and manifest agree
+    on, None where they do not.
     """
 
     listed: ListedSnapshot
+    stored_at: datetime
+    description: Description | None = None
     blobs: tuple[str, ...] | None
     damage: str | None = None
     fault: Fault | None = None
@@ -95,7 +100,7 @@ def survey(
     known = {item.id for item in listing.snapshots}
 
     def found(listed: ListedSnapshot) -> Found | None:
-        return _found(repository, listed, blobs)
+        return _found(repository, listed, listing.stored_at[listed], blobs)
 
     def orphan(snapshot_id: str) -> Orphan | None:
         return _orphan(repository, snapshot_id, manifests[snapshot_id], blobs)
@@ -140,7 +145,10 @@ def _ticking(items: Iterable[T], tick: Callable[[], None]) -> Iterator[T]:
 
 
 def _found(
-    repository: Repository, listed: ListedSnapshot, blobs: Mapping[str, ObjectStat]
+    repository: Repository,
+    listed: ListedSnapshot,
+    stored_at: datetime,
+    blobs: Mapping[str, ObjectStat],
 ) -> Found | None:
     """Read and judge a listed snapshot; None when it was removed meanwhile."""
     entry_damage: SnapstoreError | None = None
@@ -158,6 +166,7 @@ def _found(
             return None
         return Found(
             listed=listed,
+            stored_at=stored_at,
             blobs=None,
             damage=error.message,
             fault="manifest",
@@ -165,6 +174,7 @@ def _found(
         )
     facts = Found(
         listed=listed,
+        stored_at=stored_at,
         blobs=named_by(manifest),
         history=_history(manifest.description),
         newer=_is_newer(entry_damage),
@@ -174,7 +184,9 @@ def _found(
     if described != manifest.description:
         return _damaged(facts, "entry", "the entry describes something else than the manifest")
     fault, damage, broken = judge_blobs(manifest, _stat_of(repository, blobs))
-    return msgspec.structs.replace(facts, fault=fault, damage=damage, broken=broken)
+    return msgspec.structs.replace(
+        facts, description=described, fault=fault, damage=damage, broken=broken
+    )
 
 
 def _damaged(facts: Found, fault: Fault, damage: str) -> Found:

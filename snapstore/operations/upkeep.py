@@ -8,6 +8,7 @@ from datetime import datetime, timedelta
 import msgspec
 
 from snapstore.errors import RefusedError, StorageError
+from snapstore.model.plausible import CLOCKS_ARE_FAR_APART
 from snapstore.operations.deadline import Deadline, Monotonic
 from snapstore.ports import Clock, ObjectStorage
 from snapstore.repository import Lease, Leases, Repository, keys
@@ -15,7 +16,6 @@ from snapstore.repository.leases import storage_clock
 
 WORK = "upkeep"
 CLOCKS_MAY_DIFFER_BY = timedelta(minutes=5)
-CLOCKS_ARE_FAR_APART = timedelta(hours=1)
 _BATCH = 1000
 _LARGEST_MARK = 16 << 20
 

@@ -1,6 +1,7 @@
 """The catalog: which snapshots exist. An entry put there is what makes a snapshot one."""
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
+from datetime import datetime
 
 import msgspec
 
@@ -26,10 +27,14 @@ MAX_ENTRY_BYTES = 4 << 20
 
 
 class Listing(msgspec.Struct, frozen=True, kw_only=True):
-    """Snapshots by application, task and store, newest first, and keys that are none."""
+    """Snapshots by application, task and store, newest first, and keys that are none.
+
+    ``stored_at`` says when the storage had their entries, by its own clock.
+    """
 
     snapshots: tuple[ListedSnapshot, ...]
     foreign: tuple[str, ...]
+    stored_at: Mapping[ListedSnapshot, datetime] = {}
 
 
 class Catalog:
@@ -143,14 +148,16 @@ class Catalog:
         self._storage.delete([keys.entry(item) for item in listed])
 
     def _list(self, prefix: str) -> Listing:
-        snapshots: list[ListedSnapshot] = []
+        stored_at: dict[ListedSnapshot, datetime] = {}
         foreign: list[str] = []
         for stat in self._storage.list(prefix):
             try:
-                snapshots.append(keys.parse_entry(stat.key))
+                stored_at[keys.parse_entry(stat.key)] = stat.modified_at
             except ValueError:
                 foreign.append(stat.key)
-        return Listing(snapshots=tuple(newest_first(snapshots)), foreign=tuple(foreign))
+        return Listing(
+            snapshots=tuple(newest_first(stored_at)), foreign=tuple(foreign), stored_at=stored_at
+        )
 
     def _candidates(self, reference: Reference) -> list[ListedSnapshot]:
         match reference.subject:

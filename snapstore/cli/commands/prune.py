@@ -75,7 +75,8 @@ def command(
     if dry_run:
         for note in report.notes:
             session.note(note)
-    answer = session.answer if dry_run or report.failed or report.unjudged else session.done
+    troubled = report.failed or report.unjudged or report.doubtful
+    answer = session.answer if dry_run or troubled else session.done
     kind = "prune_plan" if dry_run else "prune_report"
     answer(kind, _document(report), _lines(report, session.elapsed))
     if report.failed:
@@ -90,6 +91,15 @@ def command(
             f"no blob was condemned or deleted: {report.unjudged[0]}",
             hint="see what is wrong: snapstore verify --catalog; then snapstore repair",
             reasons=list(report.unjudged),
+        )
+    if report.doubtful:
+        listed, doubt = next(iter(report.doubtful.items()))
+        raise PartialFailureError(
+            f"{count(len(report.doubtful), 'snapshot')} cannot be what the catalog says, and was"
+            f" passed over: {short(listed.id)} of {listed.store}: {doubt}",
+            hint="set wrong clocks right; look at it and delete it by hand: snapstore show"
+            f" {short(listed.id)}; snapstore delete {short(listed.id)}",
+            doubtful=[item.id for item in report.doubtful],
         )
 
 
@@ -116,6 +126,10 @@ def _document(report: PruneReport) -> dict[str, Any]:
         "lost": report.lost,
         "unjudged": report.unjudged,
         "failed": report.failed,
+        "doubtful": [
+            {**listed_document(listed, pinned=False), "reason": doubt}
+            for listed, doubt in report.doubtful.items()
+        ],
     }
 
 
