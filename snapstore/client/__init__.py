@@ -11,7 +11,7 @@ if TYPE_CHECKING:
     from snapstore.client.finding import discover
     from snapstore.client.listing import open_catalog, open_taking
     from snapstore.client.moments import utc_now
-    from snapstore.client.opening import check, create, open  # noqa: A004
+    from snapstore.client.opening import check, create, open, open_to_repair  # noqa: A004
     from snapstore.client.preparing import prepare
     from snapstore.client.replaying import replay
     from snapstore.client.snapstore import Snapstore
@@ -23,7 +23,7 @@ _HOMES = {
     "finding": ("discover",),
     "listing": ("open_catalog", "open_taking"),
     "moments": ("utc_now",),
-    "opening": ("check", "create", "open"),
+    "opening": ("check", "create", "open", "open_to_repair"),
     "preparing": ("prepare",),
     "replaying": ("replay",),
     "snapstore": ("Snapstore",),
@@ -45,6 +45,7 @@ __all__ = [
     "open",
     "open_catalog",
     "open_taking",
+    "open_to_repair",
     "prepare",
     "replay",
     "utc_now",

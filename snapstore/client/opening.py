@@ -5,11 +5,11 @@ from collections.abc import Mapping
 
 import msgspec
 
-from snapstore.client.moments import utc_now
+from snapstore.client.moments import run_id, utc_now
 from snapstore.client.parts import configured_storage, layout_options
 from snapstore.client.snapstore import Snapstore
 from snapstore.config import Config, load_config
-from snapstore.model.report import nobody
+from snapstore.model.report import Noted, nobody
 from snapstore.model.repository_url import keeps_options, url_scheme
 from snapstore.ports import Clock, Listener
 from snapstore.registry import Registry
@@ -70,6 +70,39 @@ def open(  # noqa: A001
     except BaseException:
         storage.close()
         raise
+    return Snapstore(settings, repository, registry=plugins, clock=clock)
+
+
+def open_to_repair(
+    url: str | None = None,
+    *,
+    config: Config | None = None,
+    env: Mapping[str, str] | None = None,
+    clock: Clock = utc_now,
+    registry: Registry | None = None,
+    listener: Listener = nobody,
+    dry_run: bool = False,
+) -> Snapstore:
+    """Open a repository whose ``snapstore.json`` may be lost or damaged: it is put back first.
+
+    What was done is told to ``listener``; with ``dry_run`` nothing is written. Raises what ``open``
+    raises, and ManifestInvalidError where the place may be something else.
+    """
+    # Imported here: a repository is repaired seldom.
+    from snapstore.operations.repair_marker import recover_marker
+
+    settings = _settings(url, config, env)
+    plugins = registry or Registry()
+    storage = configured_storage(settings, plugins)
+    try:
+        now = clock()
+        recovered = recover_marker(storage, run=run_id(now), now=now, dry_run=dry_run)
+    except BaseException:
+        storage.close()
+        raise
+    if recovered.note is not None:
+        listener(Noted(message=recovered.note))
+    repository = Repository(storage, recovered.marker)
     return Snapstore(settings, repository, registry=plugins, clock=clock)
 
 

@@ -25,6 +25,7 @@ from snapstore.model.freshness import FreshnessReport, Thresholds
 from snapstore.model.identity import StoreId
 from snapstore.model.listing import ListedSnapshot
 from snapstore.model.report import Noted, nobody
+from snapstore.model.units import few
 from snapstore.operations.drill import drill
 from snapstore.operations.drill_rates import measured, rates_of, read_rates, write_rates
 from snapstore.operations.drill_report import DrillReport
@@ -163,7 +164,7 @@ class ProofVerbs(UpkeepVerbs):
         application = application or self.config.state.application
         listing = self.list(application=application, task=task, store=store)
         if listing.foreign:
-            notes.append(f"not a catalog entry, passed over: {', '.join(listing.foreign)}")
+            notes.append(f"not a catalog entry, passed over: {few(listing.foreign)}")
         stores: dict[StoreId, builtins.list[ListedSnapshot]] = {}
         for each in self._stores_on_disk(directory, application, notes):
             if (task is None or each.task == task) and (store is None or each.store == store):

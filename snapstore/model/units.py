@@ -1,6 +1,7 @@
 """Sizes and durations as people write and read them."""
 
 import re
+from collections.abc import Sequence
 from datetime import timedelta
 from typing import Annotated, Final
 
@@ -105,6 +106,12 @@ def spell_size(size_bytes: int) -> str:
         if size_bytes and size_bytes % factor == 0:
             return f"{size_bytes // factor}{unit}"
     return str(size_bytes)
+
+
+def few(names: Sequence[str], shown: int = 3) -> str:
+    """Return the first names, and how many more there are: ``a, b, c and 497 more``."""
+    left = len(names) - shown
+    return ", ".join(names[:shown]) + (f" and {left:,} more" if left > 0 else "")
 
 
 def count(number: int, noun: str, plural: str | None = None) -> str:

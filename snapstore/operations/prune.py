@@ -11,7 +11,7 @@ from snapstore.model.identity import StoreId
 from snapstore.model.listing import ListedSnapshot
 from snapstore.model.report import Event, Noted
 from snapstore.model.retention import Decision, RetentionPolicy
-from snapstore.model.units import count, spell_duration
+from snapstore.model.units import count, few, spell_duration
 from snapstore.operations.deadline import Monotonic
 from snapstore.operations.leftovers import (
     VERSIONS_NOTE,
@@ -313,11 +313,17 @@ def _notes(found: Survey, plan: SweepPlan, waits: Waits) -> tuple[str, ...]:
         for store, known in histories.items()
         if len(known - {""}) > 1
     ]
-    notes += [
-        f"{key} means nothing here, and was left alone"
-        for key in found.foreign
-        if not key.startswith(keys.CATALOG)
-    ]
+    foreign = [key for key in found.foreign if not key.startswith(keys.CATALOG)]
+    if foreign:
+        notes.append(
+            f"{few(foreign)} means nothing here, and was left alone; snapstore repair moves such to"
+            " the quarantine"
+        )
+    if found.litter:
+        notes.append(
+            f"{few(found.litter)} is of a console, a file manager or a file system, and was left"
+            " alone"
+        )
     return tuple(notes)
 
 

@@ -5,12 +5,18 @@ import time
 
 import msgspec
 
-from snapstore.errors import ObjectNotFoundError
+from snapstore.errors import ManifestInvalidError, ObjectNotFoundError
 from snapstore.model.report import Event, Noted
 from snapstore.model.snapshot import FORMAT, Manifest, Snapshot
-from snapstore.model.units import count
+from snapstore.model.units import count, few
 from snapstore.operations.deadline import Monotonic
-from snapstore.operations.repair_plan import Repaired, RepairPlan, RepairReport, plan_repair
+from snapstore.operations.repair_plan import (
+    PUBLISHING,
+    Repaired,
+    RepairPlan,
+    RepairReport,
+    plan_repair,
+)
 from snapstore.operations.survey import Found, Survey, survey
 from snapstore.operations.upkeep import Actor, Upkeep, upkeep
 from snapstore.operations.verify import VerifyOptions, verify
@@ -71,14 +77,22 @@ def repair(
         report = _report(plan, run=actor.run, dry_run=False)
         for note in report.notes:
             listener(Noted(message=note))
-        _Repair(repository, actor, right, clock).carry_out(plan)
+        _Repair(repository, actor, right, clock, listener).carry_out(plan)
         return report
 
 
 class _Repair:
     """Carries a plan out. Each step can be cut short, and is done again by the next repair."""
 
-    def __init__(self, repository: Repository, actor: Actor, right: Upkeep, clock: Clock) -> None:
+    def __init__(
+        self,
+        repository: Repository,
+        actor: Actor,
+        right: Upkeep,
+        clock: Clock,
+        listener: Listener,
+    ) -> None:
+        self._listener = listener
         self._repository = repository
         self._storage = repository.storage
         self._actor = actor
@@ -89,8 +103,12 @@ class _Repair:
         for name in plan.broken:
             self._right.keep()
             self._repository.marks.condemn(name, run=self._actor.run, now=self._clock())
-        for key in plan.strange:
-            self._quarantine(key)
+        for key in (*plan.strange, *plan.garbage):
+            try:
+                self._quarantine(key)
+            except ManifestInvalidError as error:
+                note = f"{key} was left, remove it by hand: {error.message}"
+                self._listener(Noted(message=note))
         for each in plan.quarantine:
             self._quarantine(keys.entry(each.listed))
         for each in plan.rewrite:
@@ -162,6 +180,13 @@ def _corrupt(
 
 def _report(plan: RepairPlan, *, run: str, dry_run: bool) -> RepairReport:
     notes = [f"{each} was written by a newer snapstore, and was left alone" for each in plan.newer]
+    if plan.young:
+        minutes = PUBLISHING.total_seconds() / 60
+        notes.append(
+            f"{count(len(plan.young), 'manifest')} without an entry passed over, younger than"
+            f" {minutes:.0f} minutes: a run may yet publish them; repair again after that:"
+            f" {few([orphan.id[:12] for orphan in plan.young])}"
+        )
     if plan.hopeless:
         notes.append(
             f"{count(len(plan.hopeless), 'manifest')} with neither an entry nor all of the bytes:"
@@ -178,6 +203,8 @@ def _report(plan: RepairPlan, *, run: str, dry_run: bool) -> RepairReport:
         left=tuple(_repaired(each, each.damage) for each in plan.archived),
         condemned=plan.broken,
         strange=plan.strange,
+        garbage=plan.garbage,
+        passed_over=tuple(orphan.id for orphan in plan.young),
         notes=tuple(notes),
     )
 

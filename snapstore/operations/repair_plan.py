@@ -7,6 +7,7 @@ import msgspec
 
 from snapstore.model.listing import ListedSnapshot
 from snapstore.operations.survey import Found, Orphan, Survey
+from snapstore.repository import keys
 
 PUBLISHING = timedelta(minutes=15)
 """A manifest that is younger may yet be published by the run that wrote it."""
@@ -19,7 +20,9 @@ class RepairPlan(msgspec.Struct, frozen=True, kw_only=True):
     is whole. ``quarantine``: bytes are gone for good, the entry goes. ``archived`` cannot be read
     before somebody fetches their bytes back: they are left. ``hopeless``: without an entry and
     without all their bytes. ``newer``: written by a newer snapstore, and left alone. ``broken`` are
-    blobs that no snapshot may rely on any more, ``strange`` keys of the catalog that are none.
+    blobs that no snapshot may rely on any more. ``strange`` keys of the catalog are none, and stop
+    every sweep; ``garbage`` means nothing in other folders, and hinders nobody. ``young`` manifests
+    without an entry are passed over: the run that wrote them may yet publish them.
     """
 
     rebuild: tuple[ListedSnapshot, ...] = ()
@@ -30,6 +33,8 @@ class RepairPlan(msgspec.Struct, frozen=True, kw_only=True):
     newer: tuple[str, ...] = ()
     broken: tuple[str, ...] = ()
     strange: tuple[str, ...] = ()
+    garbage: tuple[str, ...] = ()
+    young: tuple[Orphan, ...] = ()
 
     @property
     def nothing(self) -> bool:
@@ -71,9 +76,12 @@ def plan_repair(
             archived.append(each)
         elif each.fault is not None:
             quarantine.append(each)
-    rebuild, hopeless = [], []
+    rebuild, hopeless, young = [], [], []
     for orphan in found.orphans:
-        if orphan.id in found.removed or storage_now - orphan.stat.modified_at <= PUBLISHING:
+        if orphan.id in found.removed:
+            continue
+        if storage_now - orphan.stat.modified_at <= PUBLISHING:
+            young.append(orphan)
             continue
         if orphan.newer:
             newer.append(orphan.id)
@@ -90,7 +98,12 @@ def plan_repair(
         hopeless=tuple(hopeless),
         newer=tuple(newer),
         broken=tuple(sorted(broken)),
-        strange=tuple(key for key in found.foreign if key.startswith("catalog/")),
+        strange=tuple(key for key in found.foreign if key.startswith(keys.CATALOG)),
+        # What lies among the blobs may be large, and is nobody's to move.
+        garbage=tuple(
+            key for key in found.foreign if not key.startswith((keys.CATALOG, keys.BLOBS))
+        ),
+        young=tuple(young),
     )
 
 
@@ -131,7 +144,8 @@ class RepairReport(msgspec.Struct, frozen=True, kw_only=True):
 
     ``rebuilt`` are in the catalog again; ``quarantined`` are out of it, their entries kept below
     ``quarantine/<run>/``: those snapshots are lost. ``left`` need a person. ``condemned`` blobs are
-    relied on by no snapshot any more; ``strange`` keys were moved to the quarantine too.
+    relied on by no snapshot any more; ``strange`` keys were moved to the quarantine too, and so was
+    ``garbage``. ``passed_over`` are manifests too young to be judged.
     """
 
     dry_run: bool
@@ -141,4 +155,6 @@ class RepairReport(msgspec.Struct, frozen=True, kw_only=True):
     left: tuple[Repaired, ...]
     condemned: tuple[str, ...]
     strange: tuple[str, ...]
+    garbage: tuple[str, ...]
+    passed_over: tuple[str, ...]
     notes: tuple[str, ...]

@@ -100,9 +100,7 @@ class Chooser:
             return incomplete
         return self._none_usable(request, skipped, first)
 
-    def _load(
-        self, listed: ListedSnapshot, skipped: tuple[Skipped, ...], *, named: bool
-    ) -> Wanted:
+    def _load(self, listed: ListedSnapshot, skipped: tuple[Skipped, ...], *, named: bool) -> Wanted:
         if listed.changelogs and self._check is None and not self._allow_unchecked_changelog:
             raise UncheckedChangelogError(
                 f"nothing proves snapshot {listed.id[:12]} of {listed.store} against its changelog",

@@ -67,7 +67,8 @@ class Survey(msgspec.Struct, frozen=True, kw_only=True):
     """What lies in a repository. Names and ids with the facts of their objects.
 
     ``condemned`` and ``removed`` are marks; ``records`` tell which condemned blobs were found gone.
-    ``foreign`` are keys in the repository's folders that mean nothing.
+    ``foreign`` are keys in the repository's folders that mean nothing; ``litter`` are those of
+    consoles, file managers and file systems, which hinder nobody.
     """
 
     blobs: Mapping[str, ObjectStat]
@@ -79,6 +80,7 @@ class Survey(msgspec.Struct, frozen=True, kw_only=True):
     orphans: tuple[Orphan, ...]
     pinned: frozenset[str]
     foreign: tuple[str, ...]
+    litter: tuple[str, ...] = ()
 
 
 def survey(
@@ -89,12 +91,19 @@ def survey(
     In this order: blobs, manifests, marks, catalog. So a blob that is seen and that no snapshot
     names here was there before the catalog was read. Raises what the storage raises.
     """
-    foreign: list[str] = []
-    blobs = _stats(repository, keys.BLOBS, keys.parse_blob, foreign, tick)
-    manifests = _stats(repository, keys.MANIFESTS, keys.parse_manifest, foreign, tick)
-    condemned = _stats(repository, keys.CONDEMNED, keys.parse_condemned, foreign, tick)
-    removed = repository.marks.removed()
-    records = repository.marks.records()
+    strange: list[str] = []
+
+    def stats(prefix: str, parse: Callable[[str], str]) -> dict[str, ObjectStat]:
+        return keys.parsed(_ticking(repository.storage.list(prefix), tick), parse, strange)
+
+    blobs = stats(keys.BLOBS, keys.parse_blob)
+    manifests = stats(keys.MANIFESTS, keys.parse_manifest)
+    condemned = stats(keys.CONDEMNED, keys.parse_condemned)
+    removed = stats(keys.REMOVED, keys.parse_removed)
+    records = repository.marks.records(strange)
+    strange += [
+        stat.key for stat in repository.storage.list(keys.LEASES) if not keys.is_lease(stat.key)
+    ]
     listing = repository.catalog.list_all()
     tick()
     known = {item.id for item in listing.snapshots}
@@ -109,6 +118,8 @@ def survey(
         snapshots = [one for one in _ticking(pool.map(found, listing.snapshots), tick) if one]
         unlisted = [each for each in manifests if each not in known]
         orphans = [one for one in _ticking(pool.map(orphan, unlisted), tick) if one]
+    pinned = frozenset(stats(keys.PINS, keys.parse_pin))
+    strange += listing.foreign
     return Survey(
         blobs=blobs,
         manifests=manifests,
@@ -117,25 +128,10 @@ def survey(
         records=records,
         snapshots=tuple(snapshots),
         orphans=tuple(orphans),
-        pinned=repository.pins.all(),
-        foreign=(*foreign, *listing.foreign),
+        pinned=pinned,
+        foreign=tuple(key for key in strange if not keys.is_litter(key)),
+        litter=tuple(key for key in strange if keys.is_litter(key)),
     )
-
-
-def _stats(
-    repository: Repository,
-    prefix: str,
-    parse: Callable[[str], str],
-    foreign: list[str],
-    tick: Callable[[], None],
-) -> dict[str, ObjectStat]:
-    stats = {}
-    for stat in _ticking(repository.storage.list(prefix), tick):
-        try:
-            stats[sys.intern(parse(stat.key))] = stat
-        except (ValueError, IntegrityError):
-            foreign.append(stat.key)
-    return stats
 
 
 def _ticking(items: Iterable[T], tick: Callable[[], None]) -> Iterator[T]:

@@ -13,6 +13,7 @@ from snapstore.operations.deadline import Deadline, Monotonic
 from snapstore.ports import Clock, ObjectStorage
 from snapstore.repository import Lease, Leases, Repository, keys
 from snapstore.repository.leases import storage_clock
+from snapstore.repository.marker import keep_copy
 
 WORK = "upkeep"
 CLOCKS_MAY_DIFFER_BY = timedelta(minutes=5)
@@ -104,6 +105,7 @@ def upkeep(
             _mark_anew(repository.storage, lease)
         else:
             _require_clocks(lease, clock())
+        keep_copy(repository.storage, repository.marker)
         yield Upkeep(repository, lease, clock=clock, monotonic=monotonic)
 
 

@@ -1,6 +1,6 @@
 """Compare catalog and storage: is everything there that is named, and named what is there?"""
 
-from snapstore.operations.repair_plan import PUBLISHING, RepositoryReport, plan_repair
+from snapstore.operations.repair_plan import RepositoryReport, plan_repair
 from snapstore.operations.survey import survey
 from snapstore.ports import Clock
 from snapstore.repository import Repository, keys
@@ -15,24 +15,21 @@ def verify_repository(
     """
     now = clock()
     found = survey(repository, parallel=parallel)
-    known = (keys.MARKER, *keys.FOLDERS)
+    known = (keys.MARKER, keys.MARKER_COPY, *keys.FOLDERS)
     strangers = [stat.key for stat in repository.storage.list("") if not stat.key.startswith(known)]
     named = {name for each in found.snapshots for name in each.blobs or ()}
     named |= {name for orphan in found.orphans for name in orphan.blobs}
     unnamed = [stat.size for name, stat in found.blobs.items() if name not in named]
+    plan = plan_repair(found, storage_now=now)
     return RepositoryReport(
-        found=plan_repair(found, storage_now=now),
+        found=plan,
         snapshots=len(found.snapshots),
         blobs=len(found.blobs),
         blob_bytes=sum(stat.size for stat in found.blobs.values()),
         unnamed_blobs=len(unnamed),
         unnamed_bytes=sum(unnamed),
         condemned_blobs=len(found.condemned.keys() & found.blobs.keys()),
-        unfinished=sum(
-            now - orphan.stat.modified_at <= PUBLISHING
-            for orphan in found.orphans
-            if orphan.id not in found.removed
-        ),
+        unfinished=len(plan.young),
         removed=sum(orphan.id in found.removed for orphan in found.orphans),
-        foreign=(*found.foreign, *strangers),
+        foreign=(*found.foreign, *found.litter, *strangers),
     )

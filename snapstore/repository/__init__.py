@@ -1,6 +1,7 @@
 """The format: what a repository holds, key by key.
 
     snapstore.json                                   the marker
+    snapstore.copy.json                              the same, for a repair
     blobs/<2 hex>/<sha256>                           bytes, named by their SHA-256
     blobs/<2 hex>/<sha256>.<run>                     the same, stored anew by that run
     manifests/<2 hex>/<snapshot id>.json.zst         the files of one snapshot

@@ -1,11 +1,11 @@
 """Marks of what is to be deleted: names of blobs that are dead, snapshots that were removed."""
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Sequence
 from datetime import datetime
 
 import msgspec
 
-from snapstore.errors import ManifestInvalidError, ObjectExistsError, ObjectNotFoundError
+from snapstore.errors import IntegrityError, ObjectExistsError, ObjectNotFoundError
 from snapstore.ports import ObjectStat, ObjectStorage
 from snapstore.repository import encoding, keys
 
@@ -45,13 +45,11 @@ class Marks:
 
     def condemned(self) -> dict[str, ObjectStat]:
         """Return the condemned names, each with its mark. Keys that are no marks are left out."""
-        return _parsed(self._storage.list(keys.CONDEMNED), keys.parse_condemned)
+        return keys.parsed(self._storage.list(keys.CONDEMNED), keys.parse_condemned, [])
 
     def removed(self) -> dict[str, ObjectStat]:
         """Return the ids of snapshots that were taken out on purpose, each with its mark."""
-        return {
-            stat.key.removeprefix(keys.REMOVED): stat for stat in self._storage.list(keys.REMOVED)
-        }
+        return keys.parsed(self._storage.list(keys.REMOVED), keys.parse_removed, [])
 
     def condemn(self, name: str, *, run: str, now: datetime) -> bool:
         """Mark a blob; False when it was marked already."""
@@ -61,20 +59,25 @@ class Marks:
         """Say that a snapshot is taken out on purpose; False when that was said already."""
         return self._put(keys.removed(snapshot_id), run, now)
 
-    def records(self) -> tuple[SweptRecord, ...]:
+    def records(self, unread: list[str]) -> tuple[SweptRecord, ...]:
         """Return which names were found gone, and when.
 
-        Raises ManifestInvalidError or FormatUnsupportedError.
+        The keys of records that cannot be read go to ``unread``: what they name stays dead, and is
+        noted anew by the next sweep.
         """
         found = []
         for stat in self._storage.list(keys.SWEPT):
             try:
                 body = self._storage.get(stat.key, limit_bytes=_LIMIT_BYTES)
+                names = encoding.decode(body, _Swept, what=stat.key).names
             except ObjectNotFoundError:
                 continue
-            names = encoding.decode(body, _Swept, what=stat.key).names
+            except IntegrityError:
+                unread.append(stat.key)
+                continue
             if not all(keys.is_blob_name(name) for name in names):
-                raise ManifestInvalidError(f"{stat.key} names what is no blob", key=stat.key)
+                unread.append(stat.key)
+                continue
             found.append(
                 SweptRecord(key=stat.key, names=frozenset(names), stored_at=stat.modified_at)
             )
@@ -94,13 +97,3 @@ class Marks:
         except ObjectExistsError:
             return False
         return True
-
-
-def _parsed(stats: Iterable[ObjectStat], parse: Callable[[str], str]) -> dict[str, ObjectStat]:
-    found = {}
-    for stat in stats:
-        try:
-            found[parse(stat.key)] = stat
-        except ValueError:
-            continue
-    return found

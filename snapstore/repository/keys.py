@@ -1,14 +1,18 @@
 """How keys are spelled; no other module builds or takes one apart."""
 
 import re
+import sys
+from collections.abc import Callable, Iterable
 from datetime import UTC, datetime
 from urllib.parse import quote_from_bytes, unquote_to_bytes
 
 from snapstore.errors import ManifestInvalidError, UnsafePathError
 from snapstore.model.identity import StoreId
 from snapstore.model.listing import ListedSnapshot
+from snapstore.ports import ObjectStat
 
 MARKER = "snapstore.json"
+MARKER_COPY = "snapstore.copy.json"
 BLOBS = "blobs/"
 MANIFESTS = "manifests/"
 CATALOG = "catalog/"
@@ -32,15 +36,33 @@ FOLDERS = (
     LEASES,
 )
 
+_LITTER = frozenset({"Thumbs.db", "desktop.ini"})
+_LITTER_FOLDERS = frozenset({"lost+found", "$RECYCLE.BIN", "@eaDir", ".snapshot", ".Trash-0"})
 _DIGITS = 20
 _NO_CHANGELOG = "none".rjust(_DIGITS, "-")
 _TIME = "%Y%m%dT%H%M%S"
 _BLOB_NAME = re.compile(r"[0-9a-f]{64}(\.[0-9a-z]{1,32})?")
 _ID = re.compile(r"[0-9a-f]{64}")
+_LEASE = re.compile(r"leases/[a-z]+/[0-9]{20}(\.free)?")
 _ENTRY = re.compile(
     rf"(?:(?P<offset>[0-9]{{{_DIGITS}}})(?:x(?P<count>[1-9][0-9]*))?|{_NO_CHANGELOG})"
     r"-(?P<time>[0-9]{8}T[0-9]{6})\.(?P<ms>[0-9]{3})Z-(?P<id>[0-9a-f]{64})\.json"
 )
+
+
+def is_litter(key: str) -> bool:
+    """Whether a console, a file manager or a file system has put it there, and no snapstore ever.
+
+    Consoles make "folders" that are empty objects; NFS keeps removed files that are open as
+    ``.nfs...``; ``lost+found`` is fsck's.
+    """
+    parts = key.split("/")
+    return (
+        parts[-1] == ""
+        or parts[-1].startswith(".")
+        or parts[-1] in _LITTER
+        or not _LITTER_FOLDERS.isdisjoint(parts)
+    )
 
 
 def segment(name: str) -> str:
@@ -146,6 +168,41 @@ def pin(snapshot_id: str) -> str:
 def removed(snapshot_id: str) -> str:
     """The mark that a snapshot was taken out on purpose: its entry is not to be rebuilt."""
     return f"{REMOVED}{snapshot_id}"
+
+
+def parsed(
+    stats: Iterable[ObjectStat], parse: Callable[[str], str], strange: list[str]
+) -> dict[str, ObjectStat]:
+    """Return what ``parse`` makes of the keys; those it raises ValueError for go to ``strange``."""
+    found = {}
+    for stat in stats:
+        try:
+            found[sys.intern(parse(stat.key))] = stat
+        except (ValueError, ManifestInvalidError):
+            strange.append(stat.key)
+    return found
+
+
+def parse_pin(key: str) -> str:
+    """Return the id of the snapshot that a pin keeps; raises ValueError for another key."""
+    return _parse_id(key, PINS)
+
+
+def parse_removed(key: str) -> str:
+    """Return the id that a mark says was taken out; raises ValueError for another key."""
+    return _parse_id(key, REMOVED)
+
+
+def is_lease(key: str) -> bool:
+    """Whether it belongs to a lease, or to a look at the storage's clock or abilities."""
+    return key.startswith((PROBES, CLOCKS)) or _LEASE.fullmatch(key) is not None
+
+
+def _parse_id(key: str, prefix: str) -> str:
+    snapshot_id = key.removeprefix(prefix)
+    if not _ID.fullmatch(snapshot_id):
+        raise ValueError(f"not the key of a snapshot below {prefix}: {key!r}")
+    return snapshot_id
 
 
 def swept(moment: datetime, run: str, number: int) -> str:

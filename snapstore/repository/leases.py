@@ -2,13 +2,15 @@
 
 A lease is an object with the next free number below ``leases/<work>/``, taken by put-if-absent; the
 highest number counts. It is free again once ``<number>.free`` lies beside it, or its time is over
-by the storage's own clock. A holder that needs longer takes the next number; one that was overtaken
-finds that number taken. Whoever takes a number removes the lower ones.
+by the storage's own clock; one that cannot be read lasts ``TIME_TO_LIVE``. A holder that needs
+longer takes the next number; one that was overtaken finds that number taken. Whoever takes a number
+removes the lower ones.
 
 No lease is proof against a host that sleeps between looking and acting. What depends on exclusion
 for its safety must bear that; leases spare double work and make plans that exclude each other rare.
 """
 
+import re
 import time
 import uuid
 from collections.abc import Callable, Iterator
@@ -19,6 +21,7 @@ from typing import Annotated
 import msgspec
 
 from snapstore.errors import (
+    ManifestInvalidError,
     ObjectExistsError,
     ObjectNotFoundError,
     RunInProgressError,
@@ -158,6 +161,14 @@ class Leases:
                     facts = self._facts(top)
                 except ObjectNotFoundError:
                     continue
+                except ManifestInvalidError as error:
+                    # Nobody can say who holds it: it ends like one of ours that was cut.
+                    if top not in freed and storage_now < numbers[top] + self.ttl:
+                        raise self._unreadable(top, error) from error
+                    number, expires = self.take(top + 1)
+                    return Lease(
+                        self, number, former=None, storage_now=storage_now, expires=expires
+                    )
                 stored_at = numbers[top]
                 former = Former(taken_at=facts.taken_at, stored_at=stored_at)
                 from_the_future = stored_at > storage_now + self.ttl
@@ -177,7 +188,7 @@ class Leases:
         for stat in self._storage.list(prefix):
             name = stat.key.removeprefix(prefix)
             text = name.removesuffix(_FREE)
-            if not (text.isascii() and text.isdigit()):
+            if not _NUMBER.fullmatch(text):
                 continue
             if name == text:
                 numbers[int(text)] = stat.modified_at
@@ -196,6 +207,8 @@ class Leases:
                 facts = self._facts(number)
             except ObjectNotFoundError:
                 return RunInProgressError(f"another host has just begun {self._work}")
+            except ManifestInvalidError as error:
+                return self._unreadable(number, error)
         since = facts.taken_at.isoformat(timespec="seconds").replace("+00:00", "Z")
         return RunInProgressError(
             f"{facts.holder} has been at {self._work} since {since}",
@@ -204,11 +217,20 @@ class Leases:
             since=since,
         )
 
+    def _unreadable(self, number: int, error: ManifestInvalidError) -> RunInProgressError:
+        minutes = self.ttl.total_seconds() / 60
+        return RunInProgressError(
+            f"somebody may be at {self._work}: {error.message}",
+            hint=f"wait: {minutes:.0f} minutes after it was stored it counts for nothing",
+            key=self._key(number),
+        )
+
     def _key(self, number: int) -> str:
         return f"{keys.LEASES}{self._work}/{number:020}"
 
 
 _FREE = ".free"
+_NUMBER = re.compile(r"[0-9]{20}")
 
 
 def _freed(key: str) -> str:

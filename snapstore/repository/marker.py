@@ -1,6 +1,7 @@
 """The marker: the one object that makes a place a repository, and says of which format."""
 
 import uuid
+from contextlib import suppress
 from datetime import datetime, timedelta
 from typing import Annotated, Literal
 
@@ -8,12 +9,14 @@ import msgspec
 
 from snapstore.errors import (
     ConflictError,
+    ManifestInvalidError,
     ObjectExistsError,
     ObjectNotFoundError,
     RepositoryExistsError,
     RepositoryNotFoundError,
     StorageError,
     StorageUnfitError,
+    UnavailableError,
 )
 from snapstore.model.moment import Moment
 from snapstore.ports import ObjectStorage
@@ -84,27 +87,73 @@ def create(
         raise _exists(storage) from error
     except StorageError:
         # The answer was lost, not always the request.
-        if _read(storage) != body:
+        if _read(storage, keys.MARKER) != body:
             raise
+    with suppress(UnavailableError):
+        # Whoever prunes or repairs makes up for it.
+        keep_copy(storage, marker)
     return marker
+
+
+def keep_copy(storage: ObjectStorage, marker: Marker) -> None:
+    """Make sure that there is a second copy: without the marker nothing else can be used."""
+    if storage.stat(keys.MARKER_COPY) is None:
+        with suppress(ObjectExistsError):
+            storage.put(keys.MARKER_COPY, encoding.encode(marker), if_absent=True)
 
 
 def read(storage: ObjectStorage) -> Marker:
     """Return the marker of a repository.
 
-    Raises RepositoryNotFoundError, ManifestInvalidError or FormatUnsupportedError.
+    Raises RepositoryNotFoundError where nothing of one is there, ManifestInvalidError where the
+    marker is lost or damaged, or FormatUnsupportedError.
     """
-    body = _read(storage)
+    body = _read(storage, keys.MARKER)
     if body is None:
+        if _holds_snapshots(storage):
+            raise ManifestInvalidError(
+                f"{storage.url} holds snapshots, and its {keys.MARKER} is missing",
+                hint="put it back: snapstore repair",
+                url=storage.url,
+            )
         raise RepositoryNotFoundError(
             f"there is no repository at {storage.url}", hint="make one: snapstore init"
         )
-    return encoding.decode(body, Marker, what=f"{keys.MARKER} of {storage.url}")
+    return _decode(body, keys.MARKER, storage)
 
 
-def _read(storage: ObjectStorage) -> bytes | None:
+def read_copy(storage: ObjectStorage) -> Marker | None:
+    """Return what the second copy says; None where there is none, or a damaged one."""
+    body = _read(storage, keys.MARKER_COPY)
+    if body is None:
+        return None
     try:
-        return storage.get(keys.MARKER, limit_bytes=_MAX_BYTES)
+        return _decode(body, keys.MARKER_COPY, storage)
+    except ManifestInvalidError:
+        return None
+
+
+def _decode(body: bytes, key: str, storage: ObjectStorage) -> Marker:
+    try:
+        return encoding.decode(body, Marker, what=f"{key} of {storage.url}")
+    except ManifestInvalidError as error:
+        error.hint = "put it back from its copy: snapstore repair"
+        raise
+
+
+def _holds_snapshots(storage: ObjectStorage) -> bool:
+    """Whether something is there that only a repository has."""
+    try:
+        if storage.stat(keys.MARKER_COPY) is not None:
+            return True
+        return next(iter(storage.list(keys.MANIFESTS)), None) is not None
+    except RepositoryNotFoundError:
+        return False
+
+
+def _read(storage: ObjectStorage, key: str) -> bytes | None:
+    try:
+        return storage.get(key, limit_bytes=_MAX_BYTES)
     except (ObjectNotFoundError, RepositoryNotFoundError):
         return None
 
@@ -115,7 +164,7 @@ def _require_empty(storage: ObjectStorage) -> None:
     try:
         for stat in storage.list(""):
             # Another probe may be running, or have been killed: its objects mean nothing.
-            if not stat.key.startswith(keys.PROBES):
+            if not stat.key.startswith(keys.PROBES) and not keys.is_litter(stat.key):
                 raise ConflictError(
                     f"{storage.url} is not empty and is no repository",
                     hint="choose an empty place, or a prefix of its own",

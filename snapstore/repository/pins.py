@@ -36,4 +36,4 @@ class Pins:
 
     def all(self) -> frozenset[str]:
         """Return the ids of all pinned snapshots."""
-        return frozenset(stat.key.removeprefix(keys.PINS) for stat in self._storage.list(keys.PINS))
+        return frozenset(keys.parsed(self._storage.list(keys.PINS), keys.parse_pin, []))

@@ -15,6 +15,7 @@ from snapstore.cli.snapshots import (
     snapshot_table,
     total_line,
 )
+from snapstore.model.units import few
 
 
 @click.command(
@@ -57,7 +58,7 @@ def command(
         pinned = repository.pinned()
         listed = listing.snapshots
         if listing.foreign:
-            session.note(f"not a catalog entry, passed over: {', '.join(listing.foreign)}")
+            session.note(f"not a catalog entry, passed over: {few(listing.foreign)}")
         if not (tag or long):
             items = [listed_document(item, pinned=item.id in pinned) for item in listed]
             lines = listed_table(listed, pinned)

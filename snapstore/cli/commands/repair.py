@@ -39,12 +39,13 @@ def command(
 
     Snapshots whose bytes are gone are taken out of the catalog, so that no restore tries them; what
     is taken out is kept below quarantine/ in the repository. Those snapshots are named, and the
-    exit code is 4.
+    exit code is 4. A snapstore.json that is lost is put back from its copy, and keys that mean
+    nothing are moved to the quarantine.
     """
     config = session.config({"transfer.limit_rate": (limit_rate, "--limit-rate")})
     with (
-        client.open(config=config, listener=session.hear) as repository,
         session.reporting() as reporter,
+        client.open_to_repair(config=config, listener=reporter, dry_run=dry_run) as repository,
     ):
         report = repository.repair(
             read_data=read_data,
@@ -62,7 +63,8 @@ def command(
         "quarantined": _documents(report, "quarantined"),
         "left": _documents(report, "left"),
         "condemned_blobs": report.condemned,
-        "strange_keys": report.strange,
+        "strange_keys": [*report.strange, *report.garbage],
+        "passed_over_manifests": report.passed_over,
     }
     kind = "repair_plan" if dry_run else "repair_report"
     lines = _lines(report, session.elapsed)
@@ -114,8 +116,8 @@ def _lines(report: RepairReport, seconds: float) -> list[str]:
     lines = table(columns, rows)
     if report.condemned:
         lines.append(f"{count(len(report.condemned), 'blob')} {would}marked: no run relies on them")
-    if report.strange:
-        lines.append(f"{count(len(report.strange), 'strange key')} {would}put into the quarantine")
+    if strange := len(report.strange) + len(report.garbage):
+        lines.append(f"{count(strange, 'strange key')} {would}put into the quarantine")
     lines.append(
         f"{count(len(report.rebuilt), 'snapshot')} {would}rebuilt,"
         f" {len(report.quarantined)} {would}put into the quarantine; {format_duration(seconds)}"

@@ -9,6 +9,9 @@ from snapstore.ports import ObjectStat
 from snapstore.storages.local.errors import translated
 from snapstore.storages.local.location import UNFINISHED
 
+_LOST_AND_FOUND = "lost+found"
+"""Of a file system, and readable by root only."""
+
 
 def walk(root: Path, prefix: str, start_after: str) -> Iterator[ObjectStat]:
     """Yield what lies below ``root`` under keys that begin with ``prefix``, sorted by key.
@@ -46,7 +49,7 @@ def _children(folder: Path, base: str) -> list[tuple[str, os.DirEntry[str]]]:
         with entries:
             for entry in entries:
                 key = base + entry.name
-                if key == UNFINISHED:
+                if key == UNFINISHED or entry.name == _LOST_AND_FOUND:
                     continue
                 if entry.is_dir(follow_symlinks=False):
                     found.append((f"{key}/", entry))
