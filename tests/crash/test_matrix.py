@@ -75,7 +75,9 @@ def nothing_but_the_kept_snapshots(template: Path, place: Path) -> None:
         manifest = repository.manifests.load(listed.id)
         named |= {keys.manifest(listed.id), keys.entry(listed)}
         named |= {keys.blob(file.blob) for file in manifest.files if file.blob}
-    left = {stat.key for stat in repository.storage.list("")} - named - {keys.MARKER}
+    left = (
+        {stat.key for stat in repository.storage.list("")} - named - {keys.MARKER, keys.MARKER_COPY}
+    )
     assert {key for key in left if not key.startswith(keys.LEASES)} == set()
     assert not [*repository.storage.unfinished_uploads()]
 

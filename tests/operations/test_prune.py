@@ -57,7 +57,13 @@ def test_in_the_end_nothing_is_left_of_what_was_removed(lab: PruneLab) -> None:
     listed = lab.repository.catalog.list_all().snapshots[0]
     sha256 = hashlib.sha256(content("c")).hexdigest()
     assert left == sorted(
-        [keys.blob(sha256), keys.manifest(listed.id), keys.entry(listed), keys.MARKER]
+        [
+            keys.blob(sha256),
+            keys.manifest(listed.id),
+            keys.entry(listed),
+            keys.MARKER,
+            keys.MARKER_COPY,
+        ]
     )
     assert len(lab.objects(keys.LEASES)) <= 2
 

@@ -23,9 +23,9 @@ from tests.support.moto import make_bucket, moto_server
 from tests.support.repository import NOON, make_repository
 
 
-def test_a_new_repository_holds_its_marker_and_nothing_else(tmp_path: Path) -> None:
+def test_a_new_repository_holds_its_marker_twice_and_nothing_else(tmp_path: Path) -> None:
     made = make_repository(tmp_path / "r")
-    assert [stat.key for stat in made.storage.list("")] == [keys.MARKER]
+    assert [stat.key for stat in made.storage.list("")] == [keys.MARKER_COPY, keys.MARKER]
     opened = Repository.open(LocalStorage((tmp_path / "r").as_uri()))
     assert opened.marker == made.marker
     assert opened.marker.uploads == "checked_by_storage"

@@ -166,7 +166,7 @@ class Fleet:
 
     def require_nothing_left_over(self) -> None:
         """There is nothing but what the listed snapshots need, and the marks of the last prune."""
-        needed = {keys.MARKER}
+        needed = {keys.MARKER, keys.MARKER_COPY}
         for listed in self.repository.catalog.list_all().snapshots:
             manifest = self.repository.manifests.load(listed.id)
             needed |= {keys.entry(listed), keys.manifest(listed.id)}
