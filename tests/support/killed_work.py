@@ -114,9 +114,13 @@ def open_repository(folder: Path) -> Repository:
 
 
 def grow_old(folder: Path, by: timedelta) -> None:
-    """Let time pass: everything in the repository is older by that much."""
-    for path in (folder / "repository").rglob("*"):
-        if path.is_file():
+    """Let time pass: everything in the repository is older by that much.
+
+    But for the entries: none was stored before it was captured.
+    """
+    repository = folder / "repository"
+    for path in repository.rglob("*"):
+        if path.is_file() and not path.is_relative_to(repository / "catalog"):
             modified = path.stat().st_mtime - by.total_seconds()
             os.utime(path, (modified, modified))
 
