@@ -3,7 +3,7 @@
 from pathlib import Path
 
 from snapstore.client.moments import utc_now
-from snapstore.client.parts import ConfiguredBackends, configured_layout, state_dir
+from snapstore.client.parts import ConfiguredBackends, configured_layout, state_dir, watching_locks
 from snapstore.config import Config
 from snapstore.operations.discover import DiscoverReport
 from snapstore.operations.discover import discover as discover_stores
@@ -26,10 +26,13 @@ def discover(
     """
     settings = config or Config()
     plugins = registry or Registry()
-    return discover_stores(
-        state_dir(settings, directory),
-        application or settings.state.application,
-        layout=configured_layout(settings, plugins, layout),
-        backends=ConfiguredBackends(settings, plugins),
-        clock=clock,
-    )
+    chosen = configured_layout(settings, plugins, layout)
+    place = state_dir(settings, directory)
+    with watching_locks(chosen):
+        return discover_stores(
+            place,
+            application or settings.state.application,
+            layout=chosen,
+            backends=ConfiguredBackends(settings, plugins),
+            clock=clock,
+        )

@@ -93,7 +93,7 @@ def open_to_repair(
 
     settings = _settings(url, config, env)
     plugins = registry or Registry()
-    storage = configured_storage(settings, plugins)
+    storage = configured_storage(settings, plugins, listener)
     try:
         now = clock()
         recovered = recover_marker(storage, run=run_id(now), now=now, dry_run=dry_run)

@@ -1,7 +1,6 @@
 """Find stores, and say of each what a snapshot would hold."""
 
 from collections.abc import Mapping
-from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Literal
 
@@ -15,7 +14,7 @@ from snapstore.model.unread import Unread
 from snapstore.operations.guarantee import status_of
 from snapstore.operations.hold import held_offsets, held_store, retrying
 from snapstore.operations.nearby import pointing, stores_near
-from snapstore.operations.stopping import Stop
+from snapstore.operations.stopping import Stop, in_parallel
 from snapstore.ports import Clock, Layout, StoreBackend
 
 _ATTEMPTS = 3
@@ -85,8 +84,9 @@ def discover(
     with pointing(state_dir, layout, application):
         found = layout.discover(state_dir, application)
     locations = sorted(found.locations, key=lambda location: location.store.order)
-    with ThreadPoolExecutor(_PARALLEL) as pool:
-        stores = pool.map(lambda location: _look_at(location, layout, backends, clock), locations)
+    stores = in_parallel(
+        lambda location: _look_at(location, layout, backends, clock), locations, parallel=_PARALLEL
+    )
     notes = found.notes
     if not (locations or found.unread):
         near = stores_near(state_dir, layout, application)

@@ -2,7 +2,6 @@
 
 import threading
 from collections.abc import Iterable, Mapping, Sequence
-from concurrent.futures import ThreadPoolExecutor
 from datetime import timedelta
 from typing import Literal
 
@@ -36,6 +35,7 @@ from snapstore.model.snapshot import Snapshot
 from snapstore.operations.proof import Layouts
 from snapstore.operations.restore_choice import INCOMPLETE, NOT_COMPLETE
 from snapstore.operations.status_log import NotUsableError, SeenLogs, SeenPosition
+from snapstore.operations.stopping import in_parallel
 from snapstore.operations.verify import VerifyOptions, verify
 from snapstore.ports import Changelog, Clock, StoreBackend
 from snapstore.repository import Repository
@@ -75,11 +75,12 @@ def status(
     soundness.look_at([edge for items in stores.values() for edge in _edges(items)])
     logs = None if changelog is None else SeenLogs(changelog, repository.catalog, layouts, clock)
     survey = _Survey(repository, soundness, logs, clock, options)
-    with ThreadPoolExecutor(max_workers=options.parallel) as pool:
-        found = pool.map(lambda item: survey.look_at(*item), stores.items())
-        return FreshnessReport(
-            stores=tuple(sorted(found, key=lambda each: each.store.order)), rates=options.rates
-        )
+    found = in_parallel(
+        lambda item: survey.look_at(*item), stores.items(), parallel=options.parallel
+    )
+    return FreshnessReport(
+        stores=tuple(sorted(found, key=lambda each: each.store.order)), rates=options.rates
+    )
 
 
 def _edges(items: Sequence[ListedSnapshot]) -> list[ListedSnapshot]:

@@ -1,10 +1,11 @@
 """Stop work that goes on in other threads."""
 
 import threading
-from collections.abc import Iterable
-from concurrent.futures import FIRST_EXCEPTION, Future, wait
+from collections.abc import Callable, Iterable
+from concurrent.futures import FIRST_EXCEPTION, Future, ThreadPoolExecutor, wait
 from typing import Self, TypeVar
 
+_Item = TypeVar("_Item")
 _Result = TypeVar("_Result")
 
 
@@ -74,3 +75,30 @@ def until_failed(futures: Iterable[Future[_Result]]) -> None:
         done, pending = wait(pending, timeout=0.5, return_when=FIRST_EXCEPTION)
         if any(not each.cancelled() and each.exception() is not None for each in done):
             return
+
+
+def in_parallel(
+    work: Callable[[_Item], _Result],
+    items: Iterable[_Item],
+    *,
+    parallel: int,
+    tick: Callable[[], None] = lambda: None,
+) -> list[_Result]:
+    """Return what ``work`` makes of the items, in their order; ``tick`` is called now and then.
+
+    An interrupt, an error of the work or of ``tick`` gives up all that has not begun. Raises the
+    first error.
+    """
+    with ThreadPoolExecutor(parallel) as pool:
+        futures = [pool.submit(work, item) for item in items]
+        try:
+            pending = set(futures)
+            while pending:
+                done, pending = wait(pending, timeout=0.5, return_when=FIRST_EXCEPTION)
+                tick()
+                if any(each.exception() is not None for each in done):
+                    break
+        finally:
+            for future in futures:
+                future.cancel()
+    return results_of(futures)

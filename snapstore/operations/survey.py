@@ -2,7 +2,6 @@
 
 import sys
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from concurrent.futures import ThreadPoolExecutor
 from datetime import datetime
 from typing import Literal, TypeVar
 
@@ -18,6 +17,7 @@ from snapstore.errors import (
 from snapstore.model.listing import ListedSnapshot
 from snapstore.model.snapshot import Description, Manifest
 from snapstore.operations.fetch import ARCHIVE_CLASSES
+from snapstore.operations.stopping import in_parallel
 from snapstore.ports import ObjectStat
 from snapstore.repository import Repository, SweptRecord, keys
 from snapstore.repository.catalog import listing_of
@@ -114,10 +114,9 @@ def survey(
     def orphan(snapshot_id: str) -> Orphan | None:
         return _orphan(repository, snapshot_id, manifests[snapshot_id], blobs)
 
-    with ThreadPoolExecutor(parallel, "survey") as pool:
-        snapshots = [one for one in _ticking(pool.map(found, listing.snapshots), tick) if one]
-        unlisted = [each for each in manifests if each not in known]
-        orphans = [one for one in _ticking(pool.map(orphan, unlisted), tick) if one]
+    snapshots = in_parallel(found, listing.snapshots, parallel=parallel, tick=tick)
+    unlisted = [each for each in manifests if each not in known]
+    orphans = in_parallel(orphan, unlisted, parallel=parallel, tick=tick)
     pinned = frozenset(stats(keys.PINS, keys.parse_pin))
     strange += listing.foreign
     return Survey(
@@ -126,8 +125,8 @@ def survey(
         condemned=condemned,
         removed=removed,
         records=records,
-        snapshots=tuple(snapshots),
-        orphans=tuple(orphans),
+        snapshots=tuple(each for each in snapshots if each),
+        orphans=tuple(each for each in orphans if each),
         pinned=pinned,
         foreign=tuple(key for key in strange if not keys.is_litter(key)),
         litter=tuple(key for key in strange if keys.is_litter(key)),

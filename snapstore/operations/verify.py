@@ -31,7 +31,7 @@ from snapstore.model.units import count as spelled
 from snapstore.operations.fetch import ARCHIVE_CLASSES, BlobToFetch, fetch_all, read_or_explain
 from snapstore.operations.rate_limit import Pace, RateLimit
 from snapstore.operations.stage_files import FileWriter, Permissions
-from snapstore.operations.stopping import Stop, results_of, until_failed
+from snapstore.operations.stopping import Stop, in_parallel, results_of, until_failed
 from snapstore.operations.verify_report import Damage, DamageKind, VerifyReport
 from snapstore.ports import Listener, ObjectStat, StoreBackend
 from snapstore.repository import Repository, keys
@@ -214,9 +214,10 @@ def _stats(
             for stat in storage.list(keys.BLOBS)
             if (name := stat.key.rpartition("/")[2]) in needs and stat.key == keys.blob(name)
         }
-    with ThreadPoolExecutor(max_workers=parallel) as pool:
-        found = pool.map(lambda name: (name, storage.stat(keys.blob(name))), needs)
-        return {name: stat for name, stat in found if stat is not None}
+    found = in_parallel(
+        lambda name: (name, storage.stat(keys.blob(name))), needs, parallel=parallel
+    )
+    return {name: stat for name, stat in found if stat is not None}
 
 
 def _judge(need: Need, stat: ObjectStat | None) -> Damage | None:

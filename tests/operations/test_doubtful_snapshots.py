@@ -53,6 +53,8 @@ def test_h23_where_nothing_else_is_there_the_way_to_take_it_is_told(
 def test_h23_status_says_of_which_snapshot_a_restore_would_be(lab: RestoreLab) -> None:
     doubtful, genuine = lab.listed()
     stores = {genuine.store: [doubtful, genuine]}
-    (seen,) = status(stores, lab.repository, None, utc_now, StatusOptions()).stores
+    (seen,) = status(
+        stores, lab.repository, None, lambda _: lab.layout, utc_now, StatusOptions()
+    ).stores
     assert seen.used == genuine
     assert [passed.snapshot_id for passed in seen.passed_over] == [doubtful.id]

@@ -10,6 +10,7 @@ and never read.
 
 import re
 from collections.abc import Mapping
+from functools import lru_cache
 from pathlib import Path
 
 import msgspec
@@ -46,7 +47,7 @@ def parse_checkpoint(content: bytes, path: Path) -> Offsets:
     Of a partition that is named twice the last line counts, if the number of entries allows it.
     Raises SourceDamagedError with the path, the line and the text at fault.
     """
-    return _read(content, path).offsets
+    return dict(_read(content, path).offsets)
 
 
 def lines_passed_over(content: bytes, path: Path) -> tuple[PassedOver, ...]:
@@ -62,7 +63,9 @@ def on_passed_over(line: PassedOver, path: Path) -> str:
     )
 
 
+@lru_cache(maxsize=64)
 def _read(content: bytes, path: Path) -> _Content:
+    """Read a content once for all stores of a task: each of them asks, several times."""
     lines = [_decode(line, number, path) for number, line in enumerate(content.splitlines(), 1)]
     if len(lines) < 2:
         raise _damaged(path, len(lines) + 1, "the file ends early")

@@ -43,7 +43,8 @@ from snapstore.layouts.kafka_streams.target import (
     task_target,
 )
 from snapstore.layouts.kafka_streams.task_facts import read_databases, read_tasks
-from snapstore.layouts.kafka_streams.tasks import SEGMENTED, read_task
+from snapstore.layouts.kafka_streams.task_stores import TaskStores
+from snapstore.layouts.kafka_streams.tasks import SEGMENTED
 from snapstore.layouts.locks import held_locks, hold_lock, watching_locks
 from snapstore.model.changelog import PartitionState
 from snapstore.model.content import ContentRules
@@ -71,6 +72,7 @@ class KafkaStreamsLayout:
 
     def __init__(self, options: KafkaStreamsOptions | None = None) -> None:
         self._options = options or KafkaStreamsOptions()
+        self._task_stores = TaskStores()
 
     def discover(self, state_dir: Path, application: str | None = None) -> Discovery:
         return discover(state_dir, application, self.name)
@@ -107,9 +109,7 @@ class KafkaStreamsLayout:
             require_segments(location, view)
         families = read_families(view)
         if families is None:
-            task_stores = read_task(
-                location.task_dir, location.store.application, location.store.task
-            ).names()
+            task_stores = self._task_stores.of(location)
             return noted_positions(location, noted, task_stores, self._options, running=running)
         positions = family_positions(location.store, families, self._options, running=running)
         if noted is None:

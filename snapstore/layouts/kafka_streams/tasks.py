@@ -6,8 +6,8 @@ file or by its line in `.checkpoint`. Stores in memory leave nothing.
 """
 
 import os
-from collections.abc import Callable
-from functools import partial
+from collections.abc import Callable, Collection
+from functools import cache, partial
 from pathlib import Path
 
 import msgspec
@@ -98,6 +98,7 @@ def read_task(
             stores.append(found)
 
     known = files if heed_checkpoint else files - {CHECKPOINT}
+    topics: Callable[[], Collection[str]] = cache(partial(_topics, task_dir / CHECKPOINT))
     if ROCKSDB in entries and ROCKSDB not in files:
         try:
             inner = [each for each in list_dir(task_dir / ROCKSDB) if _may_be_store(each)]
@@ -110,7 +111,7 @@ def read_task(
             add(entry.name, root, partial(_read_database, task_dir, entry.name, root, files))
     for name in sorted(entries.keys() - files - {ROCKSDB, LOST_AND_FOUND}):
         id_ = StoreId(application, task, name)
-        add(name, name, partial(_read_folder, task_dir, id_, known))
+        add(name, name, partial(_read_folder, task_dir, id_, known, topics))
     noted = _noted(task_dir) if CHECKPOINT in known else _NOTHING
     notes += (on_passed_over(line, task_dir / CHECKPOINT) for line in noted.passed_over)
     for name in sorted(files):
@@ -168,7 +169,9 @@ def _read_database(task_dir: Path, name: str, root: str, files: set[str]) -> Fou
     return _store(name, root, KEY_VALUE, files, databases=(root,))
 
 
-def _read_folder(task_dir: Path, id_: StoreId, files: set[str]) -> FoundStore | str:
+def _read_folder(
+    task_dir: Path, id_: StoreId, files: set[str], topics: Callable[[], Collection[str]]
+) -> FoundStore | str:
     """Return the store in a folder of the task, or the reason why there is none."""
     name = id_.store
     inner = [entry.name for entry in list_dir(task_dir / name)]
@@ -179,15 +182,11 @@ def _read_folder(task_dir: Path, id_: StoreId, files: set[str]) -> FoundStore | 
         return _store(name, name, SEGMENTED, files, databases=databases)
     if not inner:
         return _EMPTY
-    if own_checkpoint(name) in files or _has_line(task_dir, id_, files):
+    if own_checkpoint(name) in files or (
+        CHECKPOINT in files and conventional_topic(id_) in topics()
+    ):
         return _store(name, name, CUSTOM, files)
     return "no store that this layout knows: left out"
-
-
-def _has_line(task_dir: Path, id_: StoreId, files: set[str]) -> bool:
-    if CHECKPOINT not in files:
-        return False
-    return conventional_topic(id_) in _topics(task_dir / CHECKPOINT)
 
 
 class _Noted(msgspec.Struct, frozen=True):

@@ -1,6 +1,7 @@
 """Which changelog topic belongs to which store of a task."""
 
 from collections.abc import Iterable, Mapping, Sequence
+from functools import lru_cache
 
 import msgspec
 
@@ -35,10 +36,21 @@ def attribute(
     topic itself is the changelog: where one topic and one store are left over, they belong
     together. A topic named after another store of the application is never taken that way.
     """
-    noted = sorted(changelogs)
+    return _attribute(tuple(stores), tuple(sorted(changelogs)), tuple(sorted(configured.items())))
+
+
+@lru_cache(maxsize=64)
+def _attribute(
+    stores: tuple[StoreId, ...],
+    noted: tuple[ChangelogPartition, ...],
+    settings: tuple[tuple[str, str], ...],
+) -> Attribution:
+    """Match once for all stores of a task: each of them asks."""
+    configured = dict(settings)
     partitions = {task_partition(store.task) for store in stores}
     here = [one for one in noted if not partitions or partitions & {None, one.partition}]
     names = {one.topic for one in here}
+    at_home = {*here}
     topics = {
         store.store: topic
         for store in stores
@@ -56,7 +68,7 @@ def attribute(
     return Attribution(
         topics=topics,
         unclaimed=tuple(unclaimed),
-        foreign=tuple(one for one in noted if one not in here),
+        foreign=tuple(one for one in noted if one not in at_home),
     )
 
 
