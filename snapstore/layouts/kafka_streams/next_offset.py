@@ -7,7 +7,9 @@ that came along does: 5.18.3 and older to 2.5, 5.18.4 from 2.6 on (gradle/depend
 """
 
 import re
+import time
 from collections.abc import Iterator
+from functools import lru_cache
 from pathlib import Path
 
 from snapstore.errors import CaptureError
@@ -17,6 +19,7 @@ from snapstore.model.regular_file import NotRegularError, read_regular
 _LAST_TO_NOTE_IT = (5, 18, 3)
 _OPTIONS = re.compile(r"OPTIONS-([0-9]+)")
 _VERSION = re.compile(rb"^\s*rocksdb_version=([0-9]+)\.([0-9]+)\.([0-9]+)", re.MULTILINE)
+_HOLDS_FOR_S = 5
 _DEPTH = 2
 """``rocksdb/STORE`` and ``STORE/SEGMENT``."""
 
@@ -29,8 +32,15 @@ REMARK = (
 def notes_next_offset(task_dir: Path) -> bool:
     """Whether any database of a task was last opened by so old a RocksDB.
 
-    Where that is wrong, one record is applied twice, which changes nothing.
+    Where that is wrong, one record is applied twice, which changes nothing. Every store of a task
+    asks, so an answer holds for some seconds.
     """
+    return _notes_next_offset(task_dir, int(time.monotonic() / _HOLDS_FOR_S))
+
+
+@lru_cache(maxsize=256)
+def _notes_next_offset(task_dir: Path, at: int) -> bool:
+    del at
     return any(version <= _LAST_TO_NOTE_IT for version in _versions(task_dir, _DEPTH))
 
 
