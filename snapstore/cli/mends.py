@@ -22,7 +22,7 @@ _OUTCOMES: Final[Mapping[Outcome, str]] = {
     "unseen": "starts as it is, not looked into",
     "mended": "mended",
     "restored": "restored",
-    "rebuilds": "left to the application to rebuild",
+    "rebuilds": "left to the application to fill",
     "left": "LEFT AS IT IS",
 }
 _OF_SEVERAL: Final[Mapping[Outcome, str]] = {
@@ -35,10 +35,10 @@ _CHOICES: Final[Mapping[Choice, str]] = {
     "unseen": "starts as it is, not looked into",
     "mend": "mend",
     "restore": "restore the newest usable snapshot",
-    "rebuild": "leave to the application to rebuild",
+    "rebuild": "leave to the application to fill",
     "left": "LEAVE AS IT IS",
 }
-_EMPTY = "there is nothing on the disk and nothing to restore: the application builds its stores"
+_EMPTY = "there is nothing on the disk: the application fills its stores from their changelogs"
 _COLUMNS = (Column("task"), Column("store", cut=True), Column("decision"))
 
 
@@ -47,7 +47,8 @@ def plan_lines(plan: MendPlan) -> list[str]:
     lines = [line for task in plan.tasks for line in _task_lines(task)]
     lines += [plain(f"{verdict.store} is left: {verdict.reason}") for verdict in plan.left]
     stores = sum(len(task.stores) for task in plan.tasks)
-    last = f"{count(stores, 'store')} would be mended" if stores else "there is nothing to mend"
+    nothing = "nothing of that can be mended here" if plan.left else "there is nothing to mend"
+    last = f"{count(stores, 'store')} would be mended" if stores else nothing
     return [*lines, last]
 
 

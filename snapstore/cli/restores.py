@@ -26,7 +26,7 @@ def plan_document(plan: RestorePlan) -> dict[str, Any]:
 
 def plan_lines(plan: RestorePlan) -> list[str]:
     """Return the table of what a restore would do."""
-    if not plan.tasks:
+    if not plan.tasks and not plan.left_out:
         return ["there is no snapshot: nothing would be done"]
     columns = (
         Column("task directory", cut=True),
@@ -57,7 +57,8 @@ def plan_lines(plan: RestorePlan) -> list[str]:
             for store, reason in plan.left_out.items()
         ),
         f"would restore {count(len(rows), 'store')}: {format_size(fetched)} to fetch,"
-        f" {format_size(needed)} of disk needed, {format_size(plan.tasks[0].free_bytes)} free",
+        f" {format_size(needed)} of disk needed"
+        + (f", {format_size(plan.tasks[0].free_bytes)} free" if plan.tasks else ""),
     ]
 
 
@@ -83,7 +84,7 @@ def report_from_facts(facts: Mapping[str, object]) -> RestoreReport:
 
 def report_lines(report: RestoreReport, seconds: float) -> list[str]:
     """Return the table of what a restore has done; the last line says what it saved."""
-    if not (report.stores or report.failed):
+    if not (report.stores or report.failed or report.unrestorable):
         return ["there is no snapshot: nothing was done"]
     columns = (
         Column("store", cut=True),

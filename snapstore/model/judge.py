@@ -232,11 +232,13 @@ def _without_offset(
         return _foreign(store)
     closed = store.keeps_offsets and {each.status for each in store.databases} == {"closed"}
     listed = not store.keeps_offsets and task.has_offset_file and not store.foreign
-    if (closed or listed) and not task.is_global:
+    log = None if store.presumed is None else bounds.get(store.presumed)
+    logged = log is not None and log.end > log.start
+    if (closed or listed) and not (logged or task.is_global):
         return Verdict(
             store=store.store,
             kind="clean",
-            reason="it was closed and notes no offset: it has no changelog",
+            reason="it was closed and notes no offset: it has no changelog, or nothing is in it",
             advice=NOTHING,
             records=0,
         )

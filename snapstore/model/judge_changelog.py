@@ -18,6 +18,10 @@ from snapstore.model.verdict import (
 
 MEND: Final = "before the application starts: snapstore fsck --repair"
 NOTHING: Final = "nothing to do"
+CATCHES_UP: Final = (
+    "it catches up by itself; a row that was deleted meanwhile, longer ago than the changelog "
+    "keeps deletions (delete.retention.ms), may be back"
+)
 
 
 def judge_changelog(
@@ -67,7 +71,7 @@ def judge_unknown(
         store=store.store,
         kind="replays",
         reason=reason,
-        advice=NOTHING,
+        advice=CATCHES_UP,
         changelog=changelog,
         records=all_of(changelog, bounds),
     )
@@ -250,16 +254,20 @@ class _Partition:
         closed = {each.status for each in self._store.databases} == {"closed"}
         records = None if log is None else max(0, log.end - (start + 1))
         # Under exactly-once the last offset of a log is the marker that ends a transaction.
-        marker = 1 if closed or self._guarantee != "at_least_once" else 0
+        marker = 0 if self._guarantee == "at_least_once" else 1
         if records is not None and records <= marker:
             return self._verdict("clean", "it is up to date", start=start, records=0)
         if records is None and closed:
             return self._verdict(
-                "clean", "it is marked as closed, and all of it is at one offset", start=start
+                "clean",
+                "it is marked as closed, and all of it is at one offset; its changelog was not "
+                "looked at",
+                start=start,
             )
-        return self._verdict(
+        verdict = self._verdict(
             "replays", f"reading goes on at {start + 1}", start=start, records=records
         )
+        return msgspec.structs.replace(verdict, advice=CATCHES_UP)
 
     def _lost(
         self,

@@ -146,8 +146,8 @@ def with_choices(
     error.facts["unrestorable"] = [str(store) for store in unrestorable]
     error.facts["restorable"] = [str(store) for store in restorable]
     how = (
-        "restore the others with --skip-unrestorable, and the application rebuilds what is left "
-        "out from its changelog; or name one with --task and --store"
+        "restore the others with --skip-unrestorable: what is there of those left out stays, else "
+        "the application fills them from their changelogs; or name one with --task and --store"
     )
     error.hint = how if error.hint is None else f"{error.hint}; else {how}"
     return error

@@ -5,6 +5,10 @@ from pathlib import Path
 
 import pytest
 
+from snapstore.cli.restores import plan_lines, report_lines
+from snapstore.model.identity import StoreId
+from snapstore.operations.restore_plan import RestorePlan
+from snapstore.operations.restore_report import RestoreReport, UnrestorableStore
 from tests.cli.conftest import Cli
 from tests.support.streams_store import APPLICATION, Pairs, make_key_value, some_pairs
 
@@ -130,3 +134,21 @@ def test_of_one_task_the_stores_whose_bytes_are_whole_are_restored(
     assert [each["store"] for each in done.document["unrestorable"]] == [BAD]
     assert sorted(each["store"] for each in done.document["items"]) == GOOD
     assert cli("fsck", tmp_path / "other").code == 0
+
+
+def test_snapshots_that_cannot_be_used_are_not_called_missing(tmp_path: Path) -> None:
+    left = UnrestorableStore(store=BAD, code="integrity", reason="its blob is gone")
+    report = RestoreReport(
+        target=tmp_path,
+        stores=(),
+        kept_stores=(),
+        replaced=(),
+        failed=(),
+        notes=(),
+        unrestorable=(left,),
+    )
+    plan = RestorePlan(target=tmp_path, tasks=(), left_out={StoreId(*BAD.split("/")): left.reason})
+    for lines in (report_lines(report, 1.0), plan_lines(plan)):
+        text = " ".join(lines)
+        assert "there is no snapshot" not in text
+        assert "its blob is gone" in text

@@ -399,6 +399,22 @@ ROWS: dict[str, tuple[TaskFacts, Reader, Guarantee, Bounds, str, str | None]] = 
         "clean",
         None,
     ),
+    "closed by 4.4 without an offset, and its changelog holds records": (
+        task(store(segment(2000, "none", "closed"), known=False)),
+        "newest",
+        "at_least_once",
+        log(0, 7),
+        "replays",
+        None,
+    ),
+    "closed at least once, and one record follows": (
+        task(store(segment(2000, 90, "closed"))),
+        "newest",
+        "at_least_once",
+        log(0, 92),
+        "replays",
+        None,
+    ),
     "several topics could be meant": (
         task(msgspec.structs.replace(store(*OLD, known=False), candidates=("a", "b"))),
         "checkpoint",
@@ -417,6 +433,13 @@ def test_verdict(sentence: str) -> None:
     assert (verdict.kind, verdict.cause) == (kind, cause), verdict.reason
     assert verdict.reason
     assert verdict.advice
+
+
+@pytest.mark.parametrize("sentence", ROWS)
+def test_there_is_nothing_to_do_only_for_a_store_that_starts_clean_or_empty(sentence: str) -> None:
+    facts, reader, guarantee, bounds, _, _ = ROWS[sentence]
+    verdict = judge(facts, reader, guarantee, bounds)
+    assert (verdict.advice == "nothing to do") == (verdict.kind == "clean"), verdict.reason
 
 
 def test_a_line_without_files_loses_all_that_it_skips() -> None:
