@@ -20,7 +20,7 @@ from tests.support.fixtures import unpack
 from tests.support.mend_lab import DAY_MS, mend_all, ports, uneven_state
 from tests.support.restore_lab import contents, tree
 from tests.support.rocksdb import raw_contents
-from tests.support.state_dirs import holding_locks, write_checkpoint
+from tests.support.state_dirs import holding_locks, make_database, write_checkpoint
 from tests.support.streams_store import (
     APPLICATION,
     Pairs,
@@ -430,3 +430,19 @@ def test_h56_no_snapshot_is_taken_of_exchanged_segments(state_dir: Path) -> None
         pytest.raises(SourceDamagedError, match="was exchanged for another segment"),
     ):
         layout.positions(location, None, capture.view, running=False)
+
+
+def test_h63_a_store_that_goes_takes_every_line_along_that_may_be_its(tmp_path: Path) -> None:
+    """With topology optimisation a store's changelog is its source topic, whatever its name."""
+    task = tmp_path / APPLICATION / "0_0"
+    for name in ("left", "right"):
+        make_database(task / "rocksdb" / name, {"default": {b"k": b"v"}})
+    write_checkpoint(task, "clicks 0 50", "views 0 60")
+    (task / "rocksdb" / "left" / "CURRENT").write_text("x")
+    (mended,) = run(tmp_path).tasks
+    assert [(each.store.store, each.action) for each in mended.plan.stores] == [
+        ("left", "set_aside")
+    ]
+    assert not (task / "rocksdb" / "left").exists()
+    assert not (task / ".checkpoint").exists()
+    assert kinds(tmp_path)["0_0/right"] in ("replays", "wipes")

@@ -28,6 +28,13 @@ def mend_notes(
     for id_, offsets in least.items():
         notes += _family_notes(stores[id_], offsets)
     gone = {changelog for id_ in least for changelog in _lines(stores[id_])}
+    # Any of these lines may be of a store that goes: none may stay without its files.
+    topics = {
+        topic
+        for each in dropped
+        if isinstance(each, StoreId) and each in stores
+        for topic in stores[each].candidates
+    }
     for each in dropped:
         if isinstance(each, OrphanLine):
             if each.file == CHECKPOINT:
@@ -36,7 +43,7 @@ def mend_notes(
                 notes.append(FileNote(name=each.file, content=None))
         elif each in stores:
             gone.update(_lines(stores[each]), stores[each].foreign)
-    return (*_task_file(task.task_dir, gone), *notes)
+    return (*_task_file(task.task_dir, gone, topics), *notes)
 
 
 def _lines(store: StoreFacts) -> list[ChangelogPartition]:
@@ -60,12 +67,18 @@ def _family_notes(store: StoreFacts, offsets: Mapping[ChangelogPartition, int]) 
     return notes
 
 
-def _task_file(task_dir: Path, gone: Collection[ChangelogPartition]) -> list[FileNote]:
+def _task_file(
+    task_dir: Path, gone: Collection[ChangelogPartition], topics: Collection[str]
+) -> list[FileNote]:
     path = task_dir / CHECKPOINT
-    if not gone or not path.exists():
+    if not (gone or topics) or not path.exists():
         return []
     offsets = parse_checkpoint(read_source(path), path)
-    kept = {changelog: at for changelog, at in offsets.items() if changelog not in gone}
+    kept = {
+        changelog: at
+        for changelog, at in offsets.items()
+        if changelog not in gone and changelog.topic not in topics
+    }
     if len(kept) == len(offsets):
         return []
     return [FileNote(name=CHECKPOINT, content=render_checkpoint(kept) if kept else None)]
