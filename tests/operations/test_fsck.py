@@ -291,3 +291,9 @@ def test_a_read_only_directory_can_be_looked_at(state_dir: Path) -> None:
     finally:
         for path in [state_dir, *state_dir.rglob("*")]:
             path.chmod(0o700 if path.is_dir() else 0o600)
+
+
+def test_h14_a_folder_beside_the_tasks_that_is_none_is_told_once(state_dir: Path) -> None:
+    (state_dir / APPLICATION / "__topo__0_1").mkdir()
+    (note,) = look(state_dir).notes
+    assert note.endswith("__topo__0_1: no task has such a name: left out")

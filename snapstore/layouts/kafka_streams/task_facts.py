@@ -79,7 +79,12 @@ def read_tasks(
             )
             for reader in readers
         }
-        found += [reader.facts(elsewhere[reader.task]) for reader in readers]
+        read = [reader.facts(elsewhere[reader.task]) for reader in readers]
+        if read:
+            # What lies beside the tasks is told once, with the first of them.
+            leftovers = (*sight.notes, *read[0].leftovers)
+            read[0] = msgspec.structs.replace(read[0], leftovers=leftovers)
+        found += read
     return tuple(sorted(found, key=lambda task: (task.application, natural_order(task.task))))
 
 
