@@ -1,5 +1,6 @@
 """Configuration: what wins, what is refused, and what is never shown."""
 
+import os
 from collections.abc import Mapping
 from datetime import timedelta
 from pathlib import Path
@@ -11,10 +12,12 @@ import snapstore.config as config_package
 from snapstore.client import check
 from snapstore.config import ENVIRONMENT, Config, load_config
 from snapstore.config.schema import Sections, StoreConfig
-from snapstore.config.show import HIDDEN, settings
+from snapstore.config.secrets import HIDDEN, is_hidden
+from snapstore.config.show import secret_values, settings
+from snapstore.config.trust import CODE_KEYS
 from snapstore.errors import ConfigError
 from snapstore.model.strict import decode
-from snapstore.registry import Registry
+from snapstore.registry import BUILT_IN, Registry
 
 EXAMPLE = Path(__file__).parent.parent / "config" / "snapstore.yaml"
 
@@ -216,7 +219,7 @@ def test_a_file_that_is_not_yaml_at_all_is_refused(tmp_path: Path) -> None:
 
 def test_secrets_are_not_shown(tmp_path: Path) -> None:
     text = """
-repository: {url: "https://ann:hunter2@host/path", options: {secret_access_key: hunter2}}
+repository: {url: "https://host/path", options: {secret_access_key: hunter2, anything: hunter2}}
 kafka:
   bootstrap: "kafka:9092"
   properties:
@@ -224,13 +227,131 @@ kafka:
     sasl.jaas.config: hunter2
     ssl.key.password: hunter2
     sasl.oauthbearer.client.secret: hunter2
+    sasl.oauthbearer.config: "principal=me secret=hunter2"
+    nobody.knows.this: hunter2
+    session.timeout.ms: 45000
     sasl.mechanism: PLAIN
 """
     shown = {setting.key: setting.value for setting in settings(load(tmp_path, text))}
     assert "hunter2" not in str(shown)
     assert shown["kafka.properties.sasl.password"] == HIDDEN
     assert shown["kafka.properties.sasl.mechanism"] == "PLAIN"
-    assert shown["repository.url"] == f"https://{HIDDEN}@host/path"
+    assert shown["kafka.properties.nobody.knows.this"] == HIDDEN
+    assert shown["kafka.properties.session.timeout.ms"] == 45000
+    assert shown["repository.url"] == "https://host/path"
+    assert "principal=me secret=hunter2" in secret_values(load(tmp_path, text))
+
+
+def test_every_option_of_ours_is_shown_and_every_secret_of_the_driver_hidden_h27() -> None:
+    registry = Registry()
+    for name in BUILT_IN["storages"]:
+        for field in msgspec.structs.fields(registry.options_type("storages", name)):
+            hidden = is_hidden(f"repository.options.{field.name}")
+            assert hidden == (field.name == "proxies"), field.name
+    for name in BUILT_IN["layouts"]:
+        for field in msgspec.structs.fields(registry.options_type("layouts", name)):
+            inner = ".x" if field.name in ("changelogs", "rules") else ""
+            assert not is_hidden(f"state.options.{field.name}{inner}"), field.name
+    for name in BUILT_IN["backends"]:
+        for field in msgspec.structs.fields(registry.options_type("backends", name)):
+            assert not is_hidden(f"backends.{name}.{field.name}"), field.name
+    for name in (
+        "sasl.password",
+        "sasl.jaas.config",
+        "sasl.oauthbearer.config",
+        "sasl.oauthbearer.client.secret",
+        "sasl.oauthbearer.client.credentials.client.secret",
+        "sasl.oauthbearer.assertion.private.key.pem",
+        "sasl.oauthbearer.assertion.private.key.passphrase",
+        "sasl.oauthbearer.extensions",
+        "ssl.key.pem",
+        "ssl.key.password",
+        "ssl.keystore.password",
+    ):
+        assert is_hidden(f"kafka.properties.{name}"), name
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "repository: {url: 's3://b/p', options: {endpoint_url: 'http://h/${AWS_SECRET_ACCESS_KEY}'}}",
+        "repository: {url: 's3://b/p', options: {region: '${AWS_SESSION_TOKEN}'}}",
+        "repository: {url: 's3://ann:hunter2@b/p'}",
+        "repository: {url: 's3://b/p', options: {endpoint_url: 'https://ann:hunter2@host'}}",
+        "kafka: {bootstrap: '${KAFKA_PASSWORD}.example.com:9092'}",
+        "kafka: {properties: {sasl.oauthbearer.token.endpoint.url: 'https://a:hunter2@h/t'}}",
+    ],
+)
+def test_an_address_with_a_secret_is_refused_and_the_secret_not_told_h21(
+    tmp_path: Path, text: str
+) -> None:
+    names = ("AWS_SECRET_ACCESS_KEY", "AWS_SESSION_TOKEN", "KAFKA_PASSWORD")
+    error = refusal(tmp_path, text, dict.fromkeys(names, "hunter2"))
+    assert "hunter2" not in f"{error.message} {error.hint} {error.facts}"
+    assert error.facts["key"]
+
+
+def test_a_user_name_and_a_key_id_may_come_from_the_environment(tmp_path: Path) -> None:
+    text = "kafka: {properties: {sasl.username: '${API_KEY}', sasl.password: '${API_SECRET}'}}"
+    config = load(tmp_path, text, {"API_KEY": "k", "API_SECRET": "s"})
+    assert config.kafka.properties == {"sasl.username": "k", "sasl.password": "s"}
+
+
+def found(monkeypatch: pytest.MonkeyPatch, folder: Path) -> Config:
+    monkeypatch.chdir(folder)
+    return load_config(env={})
+
+
+def test_a_file_that_was_found_is_obeyed_if_nobody_else_could_write_it_h21(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    file = tmp_path / "snapstore.yaml"
+    file.write_text("state: {dir: /state}")
+    file.chmod(0o644)
+    tmp_path.chmod(0o755)
+    assert found(monkeypatch, tmp_path).state.dir == "/state"
+    file.chmod(0o646)
+    with pytest.raises(ConfigError, match="others may write") as caught:
+        found(monkeypatch, tmp_path)
+    assert caught.value.hint is not None
+    assert "--config" in caught.value.hint
+    assert load_config(file, env={}).state.dir == "/state"
+    assert load_config(env={"SNAPSTORE_CONFIG": str(file)}).state.dir == "/state"
+    file.chmod(0o644)
+    tmp_path.chmod(0o757)
+    with pytest.raises(ConfigError, match=f"others may write {tmp_path}"):
+        found(monkeypatch, tmp_path)
+    tmp_path.chmod(0o755)
+
+
+@pytest.mark.skipif(os.geteuid() != 0, reason="only root can give a file away")
+@pytest.mark.parametrize("given", ["file", "folder", "link"])
+def test_a_file_of_another_user_that_was_found_is_not_obeyed_h21(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, given: str
+) -> None:
+    file = tmp_path / "snapstore.yaml"
+    if given == "link":
+        (tmp_path / "real.yaml").write_text("state: {dir: /state}")
+        file.symlink_to("real.yaml")
+        os.lchown(file, 12345, 12345)
+    else:
+        file.write_text("state: {dir: /state}")
+        os.chown({"file": file, "folder": tmp_path}[given], 12345, 12345)
+    with pytest.raises(ConfigError, match=r"belongs to another user \(uid 12345\)"):
+        found(monkeypatch, tmp_path)
+    assert load_config(file, env={}).state.dir == "/state"
+
+
+@pytest.mark.parametrize("name", sorted(CODE_KEYS))
+def test_code_is_loaded_only_where_the_file_was_named_h21(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, name: str
+) -> None:
+    file = tmp_path / "snapstore.yaml"
+    file.write_text(f"kafka: {{properties: {{{name}: /tmp/evil}}}}")
+    with pytest.raises(ConfigError, match="loads a library or runs a command") as caught:
+        found(monkeypatch, tmp_path)
+    assert caught.value.facts["key"] == f"kafka.properties.{name}"
+    assert load_config(file, env={}).kafka.properties == {name: "/tmp/evil"}
 
 
 def test_every_setting_is_listed_with_its_origin(tmp_path: Path) -> None:

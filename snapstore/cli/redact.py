@@ -30,7 +30,7 @@ class Redactor:
 
     def __call__(self, text: str) -> str:
         # Imported here: help and version print without it.
-        from snapstore.config.show import HIDDEN, without_userinfo
+        from snapstore.config.secrets import HIDDEN, without_userinfo
 
         for secret in sorted(self._secrets, key=len, reverse=True):
             text = text.replace(secret, HIDDEN)

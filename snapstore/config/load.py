@@ -7,6 +7,8 @@ from typing import Final
 
 from snapstore.config.file import read_file
 from snapstore.config.schema import Config, Sections
+from snapstore.config.secrets import is_address, speaks_of_a_secret, userinfo
+from snapstore.config.trust import require_no_code, require_own
 from snapstore.errors import ConfigError
 from snapstore.model.repository_url import keeps_options
 from snapstore.model.strict import decode
@@ -51,7 +53,11 @@ def load_config(
     origins: dict[str, str] = {}
     notes: tuple[str, ...] = ()
     if file is not None:
+        if not _is_named(path, env):
+            require_own(file)
         written = read_file(file)
+        if not _is_named(path, env):
+            require_no_code(written, file)
         notes = tuple(_without_gone(written, file))
         for name, value in written.items():
             raw[name] = _expanded(value, env, name)
@@ -72,7 +78,12 @@ def load_config(
         elif file is not None:
             exc.facts["origin"] = str(file)
         raise
+    _require_plain_addresses(raw, "", origins)
     return Config(sections=sections, origins=origins, path=file, notes=notes)
+
+
+def _is_named(path: Path | str | None, env: Mapping[str, str]) -> bool:
+    return bool(path or env.get("SNAPSTORE_CONFIG"))
 
 
 def _find(path: Path | str | None, env: Mapping[str, str]) -> Path | None:
@@ -110,6 +121,12 @@ def _expanded(value: object, env: Mapping[str, str], key: str) -> object:
         if match[1]:
             return match[1]
         name = match[2]
+        if is_address(key) and speaks_of_a_secret(name):
+            raise ConfigError(
+                f"{key} says where requests go, and would send ${{{name}}} there",
+                hint="credentials come from the AWS environment, or from kafka.properties",
+                key=key,
+            )
         if not _NAME.fullmatch(name):
             raise ConfigError(
                 f"{key}: ${{{name}}} is not the name of a variable",
@@ -145,6 +162,24 @@ def _replace(raw: dict[str, object], origins: dict[str, str], dotted: str, value
         for key in [key for key in origins if key.startswith("repository.options")]:
             del origins[key]
     _set(raw, dotted, value)
+
+
+def _require_plain_addresses(
+    raw: Mapping[str, object], prefix: str, origins: Mapping[str, str]
+) -> None:
+    """Raise ConfigError for an address with a user and a password in it."""
+    for name, value in raw.items():
+        key = f"{prefix}{name}"
+        if isinstance(value, dict):
+            _require_plain_addresses(value, f"{key}.", origins)
+        elif isinstance(value, str) and is_address(key) and userinfo(value):
+            raise ConfigError(
+                f"{key} holds a user or a password before the @",
+                hint="addresses are logged and sent: leave it out; credentials come from the AWS"
+                " environment, or from kafka.properties",
+                key=key,
+                origin=origins.get(key),
+            )
 
 
 def _set(raw: dict[str, object], dotted: str, value: object) -> None:

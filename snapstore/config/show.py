@@ -1,17 +1,13 @@
 """List the configuration in force, without its secrets."""
 
-import re
 from collections.abc import Iterator, Mapping
 from datetime import timedelta
 
 import msgspec
 
 from snapstore.config.schema import Config
+from snapstore.config.secrets import HIDDEN, is_hidden, is_secret, userinfo, without_userinfo
 from snapstore.model.units import spell_duration
-
-HIDDEN = "(hidden)"
-_SECRET = re.compile(r"passw|secret|key|token|jaas|credential", re.IGNORECASE)
-_USERINFO = re.compile(r"(?<=://)[^/@\s]+@")
 
 
 class Setting(msgspec.Struct, frozen=True, kw_only=True):
@@ -35,9 +31,9 @@ def secret_values(config: Config) -> list[str]:
     found = []
     for key, value in _flat(msgspec.structs.asdict(config.sections), ""):
         if isinstance(value, str) and value:
-            if _is_secret(key):
+            if is_secret(key, value):
                 found.append(value)
-            found += [match.removesuffix("@") for match in _USERINFO.findall(value)]
+            found += userinfo(value)
     return found
 
 
@@ -45,27 +41,13 @@ def shown(key: str, value: object) -> str | int | float | bool | None:
     """Return a value as it may be printed: no secret, no credentials inside a URL."""
     if value is None or isinstance(value, bool):
         return value
-    if _is_secret(key):
+    if is_hidden(key):
         return HIDDEN
     if isinstance(value, int | float):
         return value
     if isinstance(value, timedelta):
         return spell_duration(value)
     return without_userinfo(str(value))
-
-
-def without_userinfo(text: str) -> str:
-    """Return the text with ``user:password@`` taken out of every URL in it."""
-    return _USERINFO.sub(f"{HIDDEN}@", text)
-
-
-def _is_secret(key: str) -> bool:
-    """Whether a key of those that are passed on to others speaks of a secret."""
-    if not key.startswith(
-        ("kafka.properties.", "repository.options.", "stores.", "state.options.")
-    ):
-        return False
-    return _SECRET.search(re.split(r"properties\.|options\.", key)[-1]) is not None
 
 
 def _flat(values: Mapping[str, object], prefix: str) -> Iterator[tuple[str, object]]:
