@@ -1,12 +1,13 @@
 """Send the library's log lines to the terminal and to a file."""
 
 import logging
+import os
 import sys
 from collections.abc import Callable
-from pathlib import Path
 
 from snapstore.config.schema import LoggingConfig
 from snapstore.errors import ConfigError
+from snapstore.model.home import expanded
 
 
 class _Redacting(logging.Formatter):
@@ -39,8 +40,10 @@ def configure(
     logger.addHandler(terminal)
     lowest = terminal.level
     if config.file is not None:
-        path = Path(config.file).expanduser()
+        path = expanded(config.file)
         try:
+            # Made before the handler opens it: it names hosts, topics and stores.
+            os.close(os.open(path, os.O_WRONLY | os.O_CREAT | os.O_APPEND | os.O_CLOEXEC, 0o600))
             file = logging.FileHandler(path, encoding="utf-8")
         except OSError as exc:
             raise ConfigError(

@@ -60,6 +60,9 @@ def main() -> None:
     # Looking for cycles among what the drivers have loaded takes a tenth of a run otherwise.
     gc.set_threshold(50_000, 20, 50)
     signal.signal(signal.SIGTERM, _interrupt)
+    if signal.getsignal(signal.SIGHUP) != signal.SIG_IGN:
+        # Whoever says nohup means it.
+        signal.signal(signal.SIGHUP, _interrupt)
     if _COMPLETION in os.environ:
         from click.shell_completion import shell_complete
 

@@ -10,6 +10,7 @@ import msgspec
 from snapstore.config import Config
 from snapstore.config.schema import StoreConfig
 from snapstore.errors import ConfigError, UnavailableError
+from snapstore.model.home import expanded
 from snapstore.model.report import Noted, nobody
 from snapstore.ports import (
     Changelog,
@@ -173,7 +174,7 @@ def state_dir(config: Config, given: Path | str | None = None) -> Path:
             hint="name it on the command line, set SNAPSTORE_STATE_DIR, or write state.dir",
             key="state.dir",
         )
-    place = Path(chosen).expanduser()
+    place = expanded(chosen)
     if place.is_file():
         raise ConfigError(f"{place} is not a directory", path=str(place))
     return place

@@ -6,6 +6,7 @@ from functools import partial
 from pathlib import Path
 from typing import Literal, overload
 
+from snapstore.client.own_cache import own_cache
 from snapstore.client.owner import permissions
 from snapstore.client.parts import (
     ConfiguredBackends,
@@ -230,7 +231,7 @@ class RestoreVerbs(ProofVerbs):
 
 def lineage_of(config: Config) -> Lineage:
     """Return what this host remembers of the directories that it has restored."""
-    return Lineage(Path(config.state.cache_dir).expanduser() / "restored")
+    return Lineage(own_cache(config, "restored"))
 
 
 def required(changelog: Changelog | None) -> Changelog:

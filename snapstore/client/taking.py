@@ -12,6 +12,7 @@ from snapstore import __version__
 from snapstore.client.capturing import Capturing
 from snapstore.client.catalog import CatalogVerbs
 from snapstore.client.moments import run_id, utc_now
+from snapstore.client.own_cache import own_cache
 from snapstore.client.parts import (
     ConfiguredBackends,
     changelog_unless_away,
@@ -219,4 +220,4 @@ class SnapshotVerbs(CatalogVerbs):
     @property
     def _own_cache(self) -> Path:
         """Where this host remembers things about this repository."""
-        return Path(self.config.state.cache_dir).expanduser() / self.repository.marker.id
+        return own_cache(self.config, self.repository.marker.id)

@@ -10,6 +10,7 @@ from snapstore.config.schema import Config, Sections
 from snapstore.config.secrets import is_address, speaks_of_a_secret, userinfo
 from snapstore.config.trust import require_no_code, require_own
 from snapstore.errors import ConfigError
+from snapstore.model.home import expanded
 from snapstore.model.repository_url import keeps_options
 from snapstore.model.strict import decode
 
@@ -90,7 +91,7 @@ def _find(path: Path | str | None, env: Mapping[str, str]) -> Path | None:
     """Return the file to read; one that was named must exist, the usual places need not."""
     for named, origin in ((path, None), (env.get("SNAPSTORE_CONFIG"), "SNAPSTORE_CONFIG")):
         if named:
-            file = Path(named).expanduser()
+            file = expanded(named)
             if not file.is_file():
                 raise ConfigError(
                     f"no configuration file at {file}",

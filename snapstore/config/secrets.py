@@ -28,7 +28,7 @@ _HARMLESS: Final = frozenset(
     auto.offset.reset broker.version.fallback metadata.recovery.strategy debug log_level
     endpoint_url region profile addressing_style sse sse_kms_key_id storage_class
     multipart_threshold part_size max_parts parts_in_flight checksum_mode ca_bundle max_attempts
-    connections connect_timeout read_timeout
+    connections connect_timeout read_timeout give_up_after
     application task store backend store_type changelog applied_offset guarantee
     retry_seconds staging_dir copy_tables immutable mutable ignore
     """.split()  # noqa: SIM905 - read as a text

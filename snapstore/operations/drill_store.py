@@ -3,7 +3,6 @@
 import time
 from collections.abc import Callable, Collection, Mapping
 from pathlib import Path
-from tempfile import TemporaryDirectory
 from typing import Any, cast
 
 import msgspec
@@ -13,6 +12,7 @@ from snapstore.model.guarantee import of_snapshot
 from snapstore.model.report import Event, Noted, StoreFinished
 from snapstore.model.resume import Overrides
 from snapstore.model.snapshot import Description
+from snapstore.model.temporary import temporary_folder
 from snapstore.operations.drill_compare import Scope, compare
 from snapstore.operations.drill_judge import RestoredCopy, judged, location_of
 from snapstore.operations.drill_report import DrilledStore
@@ -109,12 +109,10 @@ class StoreDrill:
         """Return what was found. Raises SnapstoreError where something was not possible."""
         description = self._description
         require_replayable(description, self._replay_ports)
-        with TemporaryDirectory(prefix="snapstore-drill-", dir=self._options.scratch) as scratch:
-            copy = self._restored(Path(scratch) / "restored")
+        with temporary_folder(self._options.scratch, of="a store", setting="--scratch") as scratch:
+            copy = self._restored(scratch / "restored")
             view_of = self._ports.backends[description.backend].open_view
-            location = msgspec.structs.replace(
-                copy.location, task_dir=Path(scratch) / "rebuilt" / "task"
-            )
+            location = msgspec.structs.replace(copy.location, task_dir=scratch / "rebuilt" / "task")
             stops = [(each.plan.changelog, each.stop) for each in copy.planned]
             with view_of(copy.location.task_dir, description.root) as restored:
                 began = time.monotonic()

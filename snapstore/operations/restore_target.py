@@ -7,10 +7,12 @@ import re
 import stat
 import tempfile
 from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from pathlib import Path
 
 from snapstore.errors import ConfigError, UnsafePathError
 from snapstore.model.folder import Folder
+from snapstore.model.home import expanded
 from snapstore.model.snapshot import FileEntry
 from snapstore.operations.restore_plan import FoundFile, PresentStore, TaskTarget
 from snapstore.operations.stage_files import os_errors
@@ -54,7 +56,8 @@ def check_target(target: Path) -> None:
     """
     resolved = target.resolve()
     homes = {Path(entry.pw_dir).resolve() for entry in pwd.getpwall()}
-    homes.add(Path("~").expanduser().resolve())
+    with suppress(ConfigError):
+        homes.add(expanded("~").resolve())
     if resolved in SYSTEM_FOLDERS or resolved in homes:
         raise UnsafePathError(
             f"refused: {resolved} is no place for a state directory",

@@ -3,7 +3,7 @@
 import fcntl
 import os
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from datetime import datetime
 from pathlib import Path
 
@@ -40,8 +40,10 @@ def run_lock(folder: Path, application: str, *, now: datetime) -> Iterator[None]
             fcntl.flock(fd, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except BlockingIOError as error:
             raise _in_progress(fd, application) from error
-        os.truncate(fd, 0)
-        os.pwrite(fd, msgspec.json.encode(_Holder(os.getpid(), now)), 0)
+        with suppress(OSError):
+            # On a full disk the lock holds as well; only the other's message says less.
+            os.truncate(fd, 0)
+            os.pwrite(fd, msgspec.json.encode(_Holder(os.getpid(), now)), 0)
         yield
     finally:
         os.close(fd)

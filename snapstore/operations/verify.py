@@ -6,7 +6,6 @@ import random
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from pathlib import Path
-from tempfile import TemporaryDirectory
 
 import msgspec
 
@@ -27,6 +26,7 @@ from snapstore.model.records import OFFSETS_FAMILY
 from snapstore.model.report import Advanced, StoreFinished, StoreStarted
 from snapstore.model.segment_times import misplaced_segment
 from snapstore.model.snapshot import Description, Manifest
+from snapstore.model.temporary import temporary_folder
 from snapstore.model.units import count as spelled
 from snapstore.operations.fetch import ARCHIVE_CLASSES, BlobToFetch, fetch_all, read_or_explain
 from snapstore.operations.rate_limit import Pace, RateLimit
@@ -290,10 +290,10 @@ def _open(
     store = listed.store
     total = sum(entry.size for entry in manifest.files if entry.blob is not None)
     listener(StoreStarted(store=store, stage="verify", total=total))
-    with TemporaryDirectory(prefix="snapstore-verify-", dir=options.scratch) as scratch:
+    with temporary_folder(options.scratch, of="a store", setting="--scratch") as scratch:
         try:
-            _materialise(repository, listed, manifest, Path(scratch), listener, options)
-            count = _scan(manifest, Path(scratch), backends)
+            _materialise(repository, listed, manifest, scratch, listener, options)
+            count = _scan(manifest, scratch, backends)
         except StoreUnsupportedError as error:
             listener(StoreFinished(store=store, outcome=error.message, ok=False))
             raise

@@ -101,18 +101,21 @@ def test_a_restore_of_which_a_part_fails_is_3_with_the_report(
     assert "failed: " in again.out
 
 
-@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM, signal.SIGHUP])
 def test_an_interrupted_snapshot_leaves_no_snapshot(
-    cli: Cli, url: str, state_dir: Path, number: int
+    cli: Cli, url: str, state_dir: Path, tmp_path: Path, number: int
 ) -> None:
-    """G48: exit code 130, nothing in the catalog, no unfinished file; the next run completes."""
+    """G48, H59: exit code 130, nothing in the catalog, no unfinished file, nothing in the temporary
+    folder; the next run completes."""
+    temporary = tmp_path / "temporary"
+    temporary.mkdir()
     command = [sys.executable, "-m", "snapstore", "snapshot", "-r", url, "--json"]
     arguments = ["--state-dir", str(state_dir), "--task", "0_0", "versioned"]
     with subprocess.Popen(
         [*command, *arguments, "--limit-rate", "20KiB"],
         stdout=subprocess.PIPE,
         stderr=subprocess.PIPE,
-        env=os.environ,
+        env={**os.environ, "TMPDIR": str(temporary)},
     ) as process:
         wait_for_work(Path(url), process)
         process.send_signal(number)
@@ -120,6 +123,7 @@ def test_an_interrupted_snapshot_leaves_no_snapshot(
     assert process.returncode == 130, err
     assert out == b""
     assert b'"code":"interrupted"' in err
+    assert not [*temporary.iterdir()]
     assert cli("list", "-r", url, "--json").document["items"] == []
     assert not [*Path(url, ".unfinished").glob("*")]
     assert cli("snapshot", "-r", url, *arguments).code == 0

@@ -1,5 +1,6 @@
 """No command ever prints a secret, whatever it is asked, and whatever goes wrong."""
 
+import os
 from pathlib import Path
 
 import pytest
@@ -121,6 +122,26 @@ def test_no_failure_of_kafka_prints_a_secret_g104(cli: Cli, config: Path) -> Non
     result = cli("status", "--json", "-vv", "-c", config, env=environment())
     assert result.code not in (0, 1)
     require_silence(result.out + result.err)
+
+
+def test_what_the_host_keeps_is_readable_by_its_user_alone_h27(
+    cli: Cli, config: Path, state_dir: Path, tmp_path: Path
+) -> None:
+    log, cache = tmp_path / "log", tmp_path / "cache"
+    config.write_text(
+        config.read_text()
+        + f"logging: {{level: debug, file: '{log}'}}\nstate: {{cache_dir: '{cache}'}}\n"
+    )
+    before = os.umask(0o022)
+    try:
+        assert cli("snapshot", "-c", config, "--state-dir", state_dir, "--task", "1_0").code == 0
+    finally:
+        os.umask(before)
+    folders = [path for path in (cache, *cache.rglob("*")) if path.is_dir()]
+    assert len(folders) > 1
+    for folder in folders:
+        assert folder.stat().st_mode & 0o077 == 0, folder
+    assert log.stat().st_mode & 0o777 == 0o600
 
 
 def test_the_log_file_holds_no_secret(cli: Cli, config: Path, tmp_path: Path) -> None:

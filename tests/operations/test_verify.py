@@ -112,7 +112,7 @@ def test_every_blob_is_read_and_every_entry_is_scanned(lab: RestoreLab, tmp_path
     assert report.opened_stores == 4
     # An offset and a status in each of the four, beside the data.
     assert report.scanned_entries == 500 + 600 + 70 + 70 + 4 * 2
-    assert not list(tmp_path.glob("snapstore-verify-*"))
+    assert not list(tmp_path.glob("snapstore-*"))
 
 
 @pytest.mark.parametrize("options", [EXISTENCE, DATA, OPEN], ids=["existence", "data", "open"])

@@ -12,9 +12,11 @@ from snapstore.backends.files.looking import UnsettledError, look, open_root
 from snapstore.backends.files.options import FilesOptions
 from snapstore.backends.files.own_file import OwnFile
 from snapstore.backends.files.view import FilesView
-from snapstore.backends.staging import staging_folder
 from snapstore.errors import RefusedError, StoreChangedError
 from snapstore.model.store import StoreLocation
+from snapstore.model.temporary import temporary_folder
+
+_SETTING = "backends.files.staging_dir"
 
 
 class FilesBackend:
@@ -46,7 +48,7 @@ class FilesBackend:
         is missing, NoSpaceError, or UnsafePathError.
         """
         with (
-            staging_folder(self._options.staging_dir, of="copies") as room,
+            temporary_folder(self._options.staging_dir, of="copies", setting=_SETTING) as room,
             ExitStack() as stack,
         ):
             yield capture_files(location, room, self._options, self._pause, stack)

@@ -13,6 +13,7 @@ between cannot be seen, but only after the MANIFEST has grown: then the attempt 
 import os
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
+from functools import cache
 from pathlib import Path
 
 import msgspec
@@ -72,12 +73,12 @@ class Freezer:
         hold: Callable[[str], Held],
         min_free_bytes: int,
         *,
-        large: Path | None = None,
+        large: Callable[[], Path] | None = None,
     ) -> None:
         self._found = found
         self._source = found.path
         self._folder = folder
-        self._large = large
+        self._large = None if large is None else cache(large)
         self._hold = hold
         self._min_free_bytes = min_free_bytes
         self._tables: dict[str, Held] = {}
@@ -210,9 +211,9 @@ class Freezer:
         elif size <= _PLAIN_LIMIT_BYTES:
             copy_bytes(fd, self._folder / name, size, min_free_bytes=0)
         else:
-            self._large.mkdir(mode=0o700, parents=True, exist_ok=True)
-            copy_bytes(fd, self._large / name, size, min_free_bytes=self._min_free_bytes)
-            (self._folder / name).symlink_to(self._large / name)
+            large = self._large()
+            copy_bytes(fd, large / name, size, min_free_bytes=self._min_free_bytes)
+            (self._folder / name).symlink_to(large / name)
 
     def _has_log(self) -> bool:
         """Whether the write-ahead log is in use: Kafka Streams leaves every log empty."""

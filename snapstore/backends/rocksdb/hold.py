@@ -98,12 +98,11 @@ def hold_database(
 
 def _attempt(found: Found, rooms: Rooms, options: RocksDBOptions, *, copying: bool) -> HeldDatabase:
     folder, large = rooms.links / "view", None
-    if rooms.links != rooms.copies:
-        large = rooms.copies / "view"
-        _remove(large)
+    if rooms.disk is not None:
+        large = partial(_emptied, rooms.disk)
     _remove(folder)
     folder.mkdir(mode=0o700)
-    hold = _hold(rooms.copies, options, copying)
+    hold = _hold(rooms, options, copying)
     frozen = Freezer(found, folder, hold, options.min_free_bytes, large=large).freeze()
     opened = None
     try:
@@ -122,10 +121,18 @@ def _remove(folder: Path) -> None:
         shutil.rmtree(folder)
 
 
-def _hold(room: Path, options: RocksDBOptions, copying: bool) -> Callable[[str], Held]:
+def _emptied(disk: Callable[[], Path]) -> Path:
+    """Return a folder on the disk without what an earlier attempt left there."""
+    folder = disk() / "view"
+    _remove(folder)
+    folder.mkdir(mode=0o700)
+    return folder
+
+
+def _hold(rooms: Rooms, options: RocksDBOptions, copying: bool) -> Callable[[str], Held]:
     if not copying:
         return Pin
-    staging = room / "copies"
+    staging = rooms.copies() / "copies"
     staging.mkdir(mode=0o700, parents=True, exist_ok=True)
     return partial(Copy, staging=staging, min_free_bytes=options.min_free_bytes)
 

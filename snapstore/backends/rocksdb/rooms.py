@@ -8,18 +8,21 @@ import fcntl
 import os
 import shutil
 import tempfile
+import threading
 import time
-from collections.abc import Iterator
-from contextlib import contextmanager, suppress
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack, contextmanager, suppress
+from functools import partial
 from pathlib import Path
 
 import msgspec
 
-from snapstore.backends.staging import staging_folder
 from snapstore.errors import UnsafePathError
 from snapstore.model.folder import Folder
+from snapstore.model.temporary import temporary_folder
 
 MEMORY = Path("/dev/shm")
+_SETTING = "backends.rocksdb.staging_dir"
 _PREFIX = "snapstore-links-"
 _LEAST_FREE_BYTES = 16 << 20
 _LEAST_FREE_INODES = 100_000
@@ -27,21 +30,25 @@ _YOUNG_S = 60
 
 
 class Rooms(msgspec.Struct, frozen=True):
-    """Two folders, which are one where no memory is to be had. ``links`` takes small files, too."""
+    """Two folders, which are one where no memory is to be had. ``links`` takes small files, too.
+
+    ``disk`` makes the folder for copies when there is a copy: there rarely is one, and a host may
+    have no place for it. It is None where ``links`` is that folder.
+    """
 
     links: Path
-    copies: Path
+    disk: Callable[[], Path] | None
 
     def inner(self) -> "Rooms":
-        """Make folders below them for one database, on the disk alone once memory gets scarce.
-
-        That for copies beside memory is left to be made when there is a copy: there rarely is one.
-        """
-        if self.links == self.copies or not _has_memory():
-            copies = Path(tempfile.mkdtemp(dir=self.copies))
-            return Rooms(copies, copies)
+        """Make folders below them for one database, on the disk alone once memory gets scarce."""
+        if self.disk is None or not _has_memory():
+            return Rooms(Path(tempfile.mkdtemp(dir=self.copies())), None)
         links = Path(tempfile.mkdtemp(dir=self.links))
-        return Rooms(links, self.copies / links.name)
+        return Rooms(links, partial(_below, self.disk, links.name))
+
+    def copies(self) -> Path:
+        """Return the folder for copies; raises CaptureError when it cannot be made."""
+        return self.links if self.disk is None else self.disk()
 
 
 @contextmanager
@@ -50,20 +57,40 @@ def open_rooms(staging_dir: str | None) -> Iterator[Rooms]:
 
     Raises CaptureError when they cannot be made.
     """
-    with staging_folder(staging_dir, of="links") as copies:
-        if staging_dir is not None or not _has_memory():
-            yield Rooms(copies, copies)
-            return
-        with _in_memory() as links:
-            yield Rooms(links, copies)
+    if staging_dir is not None or not _has_memory():
+        with temporary_folder(staging_dir, of="links", setting=_SETTING) as copies:
+            yield Rooms(copies, None)
+        return
+    with _in_memory() as links, ExitStack() as stack:
+        lock, made = threading.Lock(), list[Path]()
+
+        def disk() -> Path:
+            with lock:
+                if not made:
+                    made.append(
+                        stack.enter_context(temporary_folder(None, of="copies", setting=_SETTING))
+                    )
+                return made[0]
+
+        yield Rooms(links, disk)
 
 
 @contextmanager
 def open_links(staging_dir: str | None) -> Iterator[Path]:
     """Make a folder for links alone, and remove it in the end; raises CaptureError."""
     in_memory = staging_dir is None and _has_memory()
-    with _in_memory() if in_memory else staging_folder(staging_dir, of="links") as links:
+    with (
+        _in_memory()
+        if in_memory
+        else temporary_folder(staging_dir, of="links", setting=_SETTING) as links
+    ):
         yield links
+
+
+def _below(disk: Callable[[], Path], name: str) -> Path:
+    folder = disk() / name
+    folder.mkdir(mode=0o700, exist_ok=True)
+    return folder
 
 
 def _has_memory() -> bool:

@@ -4,6 +4,7 @@ from pathlib import Path
 from urllib.parse import unquote, urlsplit
 
 from snapstore.errors import ConfigError, UnsafePathError
+from snapstore.model.home import expanded
 
 UNFINISHED = ".unfinished"
 
@@ -14,7 +15,7 @@ def root_of(url: str) -> Path:
         raise ConfigError(f"{url!r} names no path")
     try:
         if "://" not in url:
-            return Path(url).expanduser().absolute()
+            return expanded(url).absolute()
         parts = urlsplit(url)
     except (RuntimeError, ValueError) as error:
         # No such user after ~; brackets that are no address.
