@@ -2,13 +2,13 @@
 
 import os
 import stat
-import tempfile
 from contextlib import suppress
 from pathlib import Path
 
 from snapstore.config import Config
 from snapstore.errors import ConfigError
 from snapstore.model.home import expanded
+from snapstore.model.temporary import system_folder
 
 _KEY = "state.cache_dir"
 _MEMORY = Path("/dev/shm")
@@ -26,7 +26,7 @@ def own_cache(config: Config, name: str) -> Path:
         return _private(expanded(config.state.cache_dir) / name)
     with suppress(ConfigError, OSError):
         return _made(expanded(config.state.cache_dir) / name)
-    for parent in _temporary():
+    for parent in filter(None, (system_folder(), _MEMORY)):
         base = parent / f"snapstore-{os.geteuid()}"
         with suppress(OSError):
             base.mkdir(mode=0o700, exist_ok=True)
@@ -62,9 +62,3 @@ def _is_own(folder: Path) -> bool:
     status = folder.lstat()
     mode = status.st_mode
     return stat.S_ISDIR(mode) and status.st_uid == os.geteuid() and not mode & 0o022
-
-
-def _temporary() -> list[Path]:
-    with suppress(FileNotFoundError):
-        return [Path(tempfile.gettempdir()), _MEMORY]
-    return [_MEMORY]

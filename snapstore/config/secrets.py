@@ -30,7 +30,7 @@ _HARMLESS: Final = frozenset(
     multipart_threshold part_size max_parts parts_in_flight checksum_mode ca_bundle max_attempts
     connections connect_timeout read_timeout give_up_after
     application task store backend store_type changelog applied_offset guarantee
-    retry_seconds staging_dir copy_tables immutable mutable ignore
+    assume_stopped_without_locks retry_seconds staging_dir copy_tables immutable mutable ignore
     """.split()  # noqa: SIM905 - read as a text
 )
 _BY_STORE: Final = re.compile(r"(?:changelogs|rules)\.")

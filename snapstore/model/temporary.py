@@ -8,6 +8,14 @@ from pathlib import Path
 from snapstore.errors import CaptureError
 
 
+def system_folder() -> Path | None:
+    """Return the system's temporary folder; None where none can be written."""
+    try:
+        return Path(tempfile.gettempdir())
+    except FileNotFoundError:
+        return None
+
+
 @contextmanager
 def temporary_folder(parent: Path | str | None, *, of: str, setting: str) -> Iterator[Path]:
     """Make one in ``parent`` (None: where TMPDIR says, or /tmp), and remove it in the end.

@@ -5,7 +5,6 @@ import os
 import pwd
 import re
 import stat
-import tempfile
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from pathlib import Path
@@ -14,6 +13,7 @@ from snapstore.errors import ConfigError, UnsafePathError
 from snapstore.model.folder import Folder
 from snapstore.model.home import expanded
 from snapstore.model.snapshot import FileEntry
+from snapstore.model.temporary import system_folder
 from snapstore.operations.restore_plan import FoundFile, PresentStore, TaskTarget
 from snapstore.operations.stage_files import os_errors
 from snapstore.operations.work_area import PARTS, STAGING, FoundArea, WorkArea
@@ -78,8 +78,8 @@ def check_target(target: Path) -> None:
 
 def remark_on_place(target: Path) -> str | None:
     """Return what is to be said of a target that does not stay, as Kafka Streams' default."""
-    for folder in (*TEMPORARY_FOLDERS, Path(tempfile.gettempdir())):
-        if target.is_relative_to(folder):
+    for folder in (*TEMPORARY_FOLDERS, system_folder()):
+        if folder is not None and target.is_relative_to(folder):
             return (
                 f"{target} lies below {folder}: a reboot or a cleaner takes it away; give the"
                 " application a state.dir elsewhere"
