@@ -2,10 +2,10 @@
 
 A plug-in is a class with a struct ``Options`` (its settings, frozen msgspec.Struct) that is made
 from an instance of it: ``Backend(options)``, ``Layout(options)``; a storage gets its URL first,
-``Storage(url, options)``. Other distributions announce theirs as entry points in the groups
-``snapstore.storages`` (the name is the URL scheme), ``snapstore.backends`` and
-``snapstore.layouts``. They are looked for only when a name is not built in, and nobody can take a
-name that is.
+``Storage(url, options)``. ``ports_version`` says for which version of the ports it was written.
+Other distributions announce theirs as entry points in the groups ``snapstore.storages`` (the name
+is the URL scheme), ``snapstore.backends`` and ``snapstore.layouts``. They are looked for only when
+a name is not built in, and nobody can take a name that is.
 """
 
 import importlib
@@ -18,7 +18,7 @@ import msgspec
 from snapstore.errors import PluginError
 from snapstore.model.repository_url import url_scheme
 from snapstore.model.strict import decode, nearest_hint
-from snapstore.ports import Changelog, Layout, ObjectStorage, StoreBackend
+from snapstore.ports import VERSION, Changelog, Layout, ObjectStorage, StoreBackend
 
 if TYPE_CHECKING:
     from importlib.metadata import EntryPoint
@@ -190,6 +190,15 @@ class Registry:
             ) from exc
         if not isinstance(cls, type):
             raise PluginError(f"{target} is no class", kind=_SINGULAR[kind], name=name)
+        written_for = getattr(cls, "ports_version", VERSION)
+        if written_for != VERSION:
+            raise PluginError(
+                f"the {_SINGULAR[kind]} {name!r} was written for version {written_for} of"
+                f" snapstore.ports, and this is {VERSION}",
+                hint=f"install a version of {origin} that fits this snapstore",
+                kind=_SINGULAR[kind],
+                name=name,
+            )
         return cls
 
     def _announced(self, kind: Kind) -> "dict[str, list[EntryPoint]]":

@@ -76,7 +76,8 @@ def test_only_the_command_line_prints_or_exits() -> None:
         for path in MODULES
         if not path.is_relative_to(PACKAGE / "cli") and path.name != "__main__.py"
     ]
-    for program in (PACKAGE / "testing" / "kill.py", PACKAGE / "layouts" / "lock_watch.py"):
+    testing = PACKAGE / "testing"
+    for program in (testing / "kill.py", testing / "child.py", PACKAGE / "layouts/lock_watch.py"):
         library.remove(program)  # what it forks must end at once
     assert not [
         (path, node.lineno)

@@ -159,3 +159,20 @@ def test_the_scheme_of_a_url_decides(url: str, scheme: str) -> None:
 def test_an_empty_url_is_refused() -> None:
     with pytest.raises(ConfigError, match="empty"):
         url_scheme(" ")
+
+
+@pytest.mark.parametrize(("version", "loads"), [(1, True), (2, False), (0, False)])
+def test_h48_a_plugin_for_another_version_of_the_ports_is_refused_by_name(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, version: int, loads: bool
+) -> None:
+    name = f"plugin_of_version_{version}"
+    source = PLUGIN.replace('    name = "folders"\n', f"    ports_version = {version}\n")
+    (tmp_path / f"{name}.py").write_text(source)
+    monkeypatch.syspath_prepend(tmp_path)
+    monkeypatch.delitem(sys.modules, name, raising=False)
+    registry = Registry(finder(point("folders", f"{name}:Folders", "snapstore.layouts", "theirs")))
+    if loads:
+        registry.layout("folders", {})
+        return
+    with pytest.raises(PluginError, match=f"version {version} of snapstore.ports, and this is 1"):
+        registry.layout("folders", {})

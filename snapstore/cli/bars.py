@@ -51,6 +51,7 @@ class Bars(Reporter):
         error: BaseException | None,
         trace: TracebackType | None,
     ) -> None:
+        super().__exit__(kind, error, trace)
         self._progress.stop()
 
     @property

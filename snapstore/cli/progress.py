@@ -11,6 +11,7 @@ import click
 import msgspec
 
 from snapstore.cli.document import encode
+from snapstore.cli.folding import Folded
 from snapstore.cli.text import plain
 from snapstore.model.report import Advanced, Event, Noted, StoreFinished, StoreStarted
 from snapstore.model.units import count, format_duration, format_size
@@ -25,6 +26,7 @@ class Reporter:
         self.notes: list[str] = []
         self._redact = redact
         self._tell_notes = tell_notes
+        self._folded = Folded(lambda message: self._write(f"note: {message}"))
         self._lock = threading.Lock()
 
     def __enter__(self) -> Self:
@@ -36,7 +38,8 @@ class Reporter:
         error: BaseException | None,
         trace: TracebackType | None,
     ) -> None:
-        pass
+        if self._tell_notes:
+            self._folded.end()
 
     def __call__(self, event: Event) -> None:
         """Take an event; called from any thread."""
@@ -46,7 +49,7 @@ class Reporter:
             elif event.message not in self.notes:
                 self.notes.append(event.message)
                 if self._tell_notes:
-                    self._write(f"note: {event.message}")
+                    self._folded.tell(event.message)
 
     def _show(self, event: StoreStarted | Advanced | StoreFinished) -> None:
         del event

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from snapstore.cli.folding import Folded
 from snapstore.cli.narrow import fitted, width_of, wrapped
 from snapstore.cli.redact import Redactor
 from snapstore.cli.text import plain
@@ -33,6 +34,7 @@ class Session:
         self.config_file: str | None = None
         self.repository: str | None = None
         self.notes: list[str] = []
+        self._folded = Folded(self._write_note)
         self._began = time.monotonic()
         self._reporter: Reporter | None = None
 
@@ -86,6 +88,7 @@ class Session:
 
     def answer(self, kind: str, body: Mapping[str, object], lines: Sequence[str]) -> None:
         """Print the answer to a question: ``body`` as JSON, or ``lines``."""
+        self._folded.end()
         if self.json:
             from snapstore.cli.document import encode
 
@@ -116,9 +119,12 @@ class Session:
             return
         self.notes.append(message)
         if not self.json and not self.quiet:
-            text = "note: " + "\n".join(plain(line) for line in message.split("\n"))
-            for line in wrapped(self.redact(text), width_of(sys.stderr, self.env)):
-                click.echo(line, err=True)
+            self._folded.tell(message)
+
+    def _write_note(self, message: str) -> None:
+        text = "note: " + "\n".join(plain(line) for line in message.split("\n"))
+        for line in wrapped(self.redact(text), width_of(sys.stderr, self.env)):
+            click.echo(line, err=True)
 
     def hear(self, event: "Event") -> None:
         """Take what is told outside any report too, from any thread: a storage that is waited for.

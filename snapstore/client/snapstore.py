@@ -5,6 +5,7 @@ from pathlib import Path
 
 from snapstore.client.parts import ConfiguredBackends
 from snapstore.client.restoring import RestoreVerbs
+from snapstore.client.sample_places import SamplePlaces
 from snapstore.errors import PluginError, SnapshotNotFoundError
 from snapstore.model.report import nobody
 from snapstore.model.snapshot import Description
@@ -27,17 +28,21 @@ class Snapstore(RestoreVerbs):
         read_data: bool = False,
         open_store: bool = False,
         sample_percent: float = 100.0,
-        seed: int = 0,
+        seed: int | None = None,
         scratch: Path | None = None,
         listener: Listener = nobody,
     ) -> VerifyReport:
         """Look whether snapshots can be restored: those named, or all.
 
+        A sample goes on where the last one on this host has ended, so that all is read in turn;
+        with ``seed`` it is drawn by lot.
         Damage is in the report. Raises UnavailableError when the storage cannot be read, and
         SnapshotNotFoundError when all that were named have been taken out of the catalog meanwhile.
         """
         named = self._located(refs)
         listed = named or self.list().snapshots
+        places = SamplePlaces(self._own_cache / "samples.json")
+        of = " ".join([self.repository.marker.id, *sorted(item.id for item in named)])
         report = verify(
             self.repository,
             listed,
@@ -49,12 +54,15 @@ class Snapstore(RestoreVerbs):
                 open_store=open_store,
                 sample_percent=sample_percent,
                 seed=seed,
+                after=places.after(of),
                 scratch=scratch,
                 guarantee=self.config.state.guarantee,
                 parallel=self.config.transfer.parallel,
                 limit_bytes_per_second=self.config.transfer.limit_rate,
             ),
         )
+        if report.read_up_to is not None and sample_percent < 100:
+            places.note(of, report.read_up_to, listener)
         if named and not report.snapshots:
             raise SnapshotNotFoundError(
                 f"snapshot {named[0].id[:12]} is not in the catalog any more", id=named[0].id

@@ -4,6 +4,7 @@ import time
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from datetime import datetime, timedelta
+from typing import TypedDict
 
 import msgspec
 
@@ -80,6 +81,7 @@ def plan_prune(
         condemned=_amount(plan.condemn, found.blobs),
         waiting=_amount(plan.waiting, found.blobs),
         wait=waits.condemned,
+        **_later(plan, found, waits),
         lost=plan.lost,
         unjudged=plan.unjudged,
         doubtful=decided.doubts,
@@ -178,6 +180,7 @@ class _Prune:
             condemned=_amount(plan.condemn, found.blobs),
             waiting=_amount(plan.waiting, found.blobs),
             wait=self._waits.condemned,
+            **_later(plan, found, self._waits),
             lost=plan.lost,
             unjudged=plan.unjudged,
             doubtful=decided.doubts,
@@ -325,6 +328,23 @@ def _notes(found: Survey, plan: SweepPlan, waits: Waits) -> tuple[str, ...]:
             " alone"
         )
     return tuple(notes)
+
+
+class _Later(TypedDict):
+    waiting_until: datetime | None
+    young: Amount
+    young_until: datetime | None
+
+
+def _later(plan: SweepPlan, found: Survey, waits: Waits) -> _Later:
+    """Return how much a later prune can mark or delete, and from when on the first of it."""
+    marked = [found.condemned[name].modified_at for name in plan.waiting]
+    stored = [found.blobs[name].modified_at for name in plan.young]
+    return _Later(
+        waiting_until=min(marked) + waits.condemned if marked else None,
+        young=_amount(plan.young, found.blobs),
+        young_until=min(stored) + waits.unfinished if stored else None,
+    )
 
 
 def _amount(names: Collection[str], stats: Mapping[str, ObjectStat]) -> Amount:

@@ -1,7 +1,7 @@
 """What a prune has done, or would do."""
 
 from collections.abc import Mapping
-from datetime import timedelta
+from datetime import datetime, timedelta
 
 import msgspec
 
@@ -22,7 +22,8 @@ class PruneReport(msgspec.Struct, frozen=True, kw_only=True):
     ``freed`` is gone for good: blobs, manifests, unfinished uploads. ``kept_as_versions`` was
     deleted as well, and stays as old versions of a bucket that keeps those. ``condemned`` was
     marked now; ``waiting`` was marked before: both go with a prune that comes ``wait`` after the
-    mark.
+    mark, the first of the latter from ``waiting_until`` on. ``young`` no snapshot names either; the
+    first of them can be marked from ``young_until`` on.
     ``lost`` are ids of snapshots whose catalog entries seem to be lost: they are kept for a repair.
     ``unjudged`` says why nothing of the blobs was condemned or deleted; empty as a rule. ``failed``
     are keys that the storage would not delete. ``doubtful`` snapshots say of themselves what cannot
@@ -40,6 +41,9 @@ class PruneReport(msgspec.Struct, frozen=True, kw_only=True):
     condemned: Amount
     waiting: Amount
     wait: timedelta
+    waiting_until: datetime | None = None
+    young: Amount = Amount()
+    young_until: datetime | None = None
     lost: tuple[str, ...] = ()
     unjudged: tuple[str, ...] = ()
     failed: tuple[str, ...] = ()

@@ -26,7 +26,8 @@ class SweepPlan(msgspec.Struct, frozen=True, kw_only=True):
     """What one sweep does. Names are those of blobs, ids those of snapshots.
 
     ``delete`` were condemned long enough ago and nothing names them; ``condemn`` nothing names any
-    more; ``waiting`` are condemned and not yet due. ``gone`` are condemned and not there any more:
+    more; ``waiting`` are condemned and not yet due; ``young`` nothing names either, and a run may
+    still be about to. ``gone`` are condemned and not there any more:
     that is noted, and ``revive`` are names of such notes that are old enough. ``broken`` are named
     by snapshots and are not there, or of another size: they are condemned too, so that the next
     snapshot which needs their bytes sends them anew under another name. ``lost`` are the snapshots
@@ -37,6 +38,7 @@ class SweepPlan(msgspec.Struct, frozen=True, kw_only=True):
     delete: tuple[str, ...] = ()
     condemn: tuple[str, ...] = ()
     waiting: tuple[str, ...] = ()
+    young: tuple[str, ...] = ()
     broken: tuple[str, ...] = ()
     gone: tuple[str, ...] = ()
     revive: tuple[str, ...] = ()
@@ -114,12 +116,15 @@ def _with_blobs(
     waits: Waits,
 ) -> SweepPlan:
     """Add the blobs. ``named`` may not be deleted, ``needed`` not even be condemned."""
-    delete, condemn, waiting = [], [], []
+    delete, waiting = [], []
+    condemn: list[str] = []
+    young: list[str] = []
     for name, stat in found.blobs.items():
         mark = found.condemned.get(name)
         if mark is None:
-            if _is_old(storage_now - stat.modified_at, waits) and name not in needed:
-                condemn.append(name)
+            if name not in needed:
+                old = _is_old(storage_now - stat.modified_at, waits)
+                (condemn if old else young).append(name)
         elif name in named:
             continue
         elif storage_now - mark.modified_at > waits.condemned:
@@ -142,6 +147,7 @@ def _with_blobs(
         delete=tuple(delete),
         condemn=tuple(condemn),
         waiting=tuple(waiting),
+        young=tuple(young),
         gone=tuple(sorted(gone)),
         revive=tuple(sorted(revive)),
         old_records=tuple(

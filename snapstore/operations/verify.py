@@ -1,8 +1,6 @@
 """Look whether snapshots can be restored, without restoring them."""
 
 import hashlib
-import math
-import random
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from pathlib import Path
@@ -32,6 +30,7 @@ from snapstore.operations.fetch import ARCHIVE_CLASSES, BlobToFetch, fetch_all, 
 from snapstore.operations.rate_limit import Pace, RateLimit
 from snapstore.operations.stage_files import FileWriter, Permissions
 from snapstore.operations.stopping import Stop, in_parallel, results_of, until_failed
+from snapstore.operations.verify_needs import Need, needs_of, sample, walk
 from snapstore.operations.verify_report import Damage, DamageKind, VerifyReport
 from snapstore.ports import Listener, ObjectStat, StoreBackend
 from snapstore.repository import Repository, keys
@@ -43,29 +42,21 @@ _LIST_INSTEAD_OF_ASKING = 500
 class VerifyOptions(msgspec.Struct, frozen=True, kw_only=True):
     """How closely to look.
 
-    ``read_data`` reads and hashes the blobs; ``sample_percent`` of them, drawn with ``seed``.
+    ``read_data`` reads and hashes the blobs; ``sample_percent`` of them: those that come after the
+    name ``after``, and then from the first on, or with ``seed`` such that are drawn by lot.
     ``open_store`` also brings each store into a folder below ``scratch``, opens it and reads every
     entry. ``guarantee`` is the application's `processing.guarantee` as configured.
     """
 
     read_data: bool = False
     sample_percent: float = 100.0
-    seed: int = 0
+    seed: int | None = None
+    after: str = ""
     open_store: bool = False
     scratch: Path | None = None
     guarantee: str = AUTO
     parallel: int = 8
     limit_bytes_per_second: int | None = None
-
-
-class Need(msgspec.Struct, kw_only=True):
-    """A blob and all that needs it."""
-
-    blob: str
-    sha256: str
-    size: int
-    files: set[str]
-    snapshots: dict[str, ListedSnapshot]
 
 
 def verify(
@@ -99,7 +90,11 @@ def verify(
     sound = [need for name, need in needs.items() if name not in broken]
     read: list[Need] = []
     if options.read_data:
-        read = sample(sound, options.sample_percent, options.seed)
+        read = (
+            walk(sound, options.sample_percent, options.after)
+            if options.seed is None
+            else sample(sound, options.sample_percent, options.seed)
+        )
         damage += _read_all(repository, read, listener, options)
         broken |= {found.blob for found in damage if found.blob}
     opened, entries = 0, 0
@@ -129,6 +124,7 @@ def verify(
         blobs=len(needs),
         read_blobs=len(read),
         read_bytes=sum(need.size for need in read),
+        read_up_to=read[-1].blob if read and options.seed is None else None,
         opened_stores=opened,
         scanned_entries=entries,
         damage=tuple(_still_there(damage, [item for item in listed if item.id not in gone])),
@@ -152,34 +148,6 @@ def _still_there(damage: Iterable[Damage], listed: Sequence[ListedSnapshot]) -> 
                 snapshots=tuple(left),
                 stores=tuple(sorted({stores[name] for name in left})),
             )
-
-
-def needs_of(manifests: Mapping[ListedSnapshot, Manifest]) -> dict[str, Need]:
-    """Return every blob that the manifests name, once, with all that needs it."""
-    needs: dict[str, Need] = {}
-    for listed, manifest in manifests.items():
-        for entry in manifest.files:
-            if entry.blob is None:
-                continue
-            need = needs.setdefault(
-                entry.blob,
-                Need(
-                    blob=entry.blob,
-                    sha256=entry.sha256,
-                    size=entry.size,
-                    files=set(),
-                    snapshots={},
-                ),
-            )
-            need.files.add(entry.name)
-            need.snapshots[listed.id] = listed
-    return needs
-
-
-def sample(needs: Sequence[Need], percent: float, seed: int) -> list[Need]:
-    """Draw that share of the blobs, at least one if there are any; the same for the same seed."""
-    count = math.ceil(len(needs) * percent / 100)
-    return random.Random(seed).sample(sorted(needs, key=lambda need: need.blob), count)
 
 
 def _load(

@@ -27,6 +27,7 @@ class VerifyReport(msgspec.Struct, frozen=True, kw_only=True):
     """How much was looked at, and the damage. ``read_bytes`` were read and hashed.
 
     ``notes`` are sentences on snapshots that are whole and that no replay will go on from.
+    ``read_up_to`` is the blob after which the next sample begins; None where none was read so.
     """
 
     snapshots: int
@@ -37,6 +38,7 @@ class VerifyReport(msgspec.Struct, frozen=True, kw_only=True):
     scanned_entries: int
     damage: tuple[Damage, ...]
     notes: tuple[str, ...] = ()
+    read_up_to: str | None = None
 
     @property
     def sound(self) -> bool:

@@ -83,5 +83,9 @@ __all__ = [
     "WritableBackend",
 ]
 
+VERSION = 1
+"""Of these ports. A plug-in says in ``ports_version`` for which one it was written: another number
+is refused when it is loaded. Methods that are added leave it as it is; other ones raise it."""
+
 Listener = Callable[[Event], None]
 Clock = Callable[[], datetime]

@@ -481,3 +481,23 @@ def test_the_grace_time_lengthens_the_wait_and_never_shortens_it(lab: PruneLab) 
     policy = lab.options(keep_last=1).policy
     assert lab.plan(PruneOptions(policy=policy, grace=timedelta(0))).wait == WAIT
     assert lab.plan(PruneOptions(policy=policy, grace=9 * DAY)).wait == 9 * DAY
+
+
+def test_h52_what_no_snapshot_names_is_counted_and_dated_as_long_as_it_lies_there(
+    lab: PruneLab,
+) -> None:
+    began = lab.clock()
+    lab.send("young")
+    report = lab.plan()
+    assert (report.young.count, report.young.size_bytes) == (1, sizes("young"))
+    assert report.young_until == began + WAIT
+    assert lab.prune().young == report.young
+    lab.later()
+    marked_at = lab.clock()
+    report = lab.prune()
+    assert (report.young.count, report.young_until, report.condemned.count) == (0, None, 1)
+    lab.later(timedelta(hours=1))
+    report = lab.prune()
+    assert (report.waiting.size_bytes, report.waiting_until) == (sizes("young"), marked_at + WAIT)
+    lab.later()
+    assert lab.prune().freed.size_bytes >= sizes("young")

@@ -1,16 +1,20 @@
 """Verification finds what would make a restore fail, and names what it spoils."""
 
 import hashlib
+import math
 from collections.abc import Iterator
 from pathlib import Path
 
 import msgspec
 import pytest
 
+from snapstore import client
+from snapstore.config import load_config
 from snapstore.errors import ConfigError, StorageError
 from snapstore.model.listing import ListedSnapshot
 from snapstore.model.snapshot import Manifest
-from snapstore.operations.verify import VerifyOptions, needs_of, sample, verify
+from snapstore.operations.verify import VerifyOptions, verify
+from snapstore.operations.verify_needs import needs_of, sample, walk
 from snapstore.operations.verify_report import VerifyReport
 from snapstore.ports import ObjectStat
 from snapstore.repository import Repository, keys
@@ -370,3 +374,38 @@ def test_h56_exchanged_segments_are_found_in_a_snapshot_that_was_taken_all_the_s
     (damage,) = look(lab, OPEN).damage
     assert damage.kind == "unopenable"
     assert "two segments were exchanged" in damage.reason
+
+
+@pytest.mark.parametrize("percent", [10, 33, 50, 100, 0.5])
+def test_h43_after_so_many_samples_everything_has_been_read(
+    lab: RestoreLab, percent: float
+) -> None:
+    """New blobs come in between, as they do every day."""
+    manifests = {item: lab.repository.manifests.load(item.id) for item in lab.listed()}
+    need, *_ = needs_of(manifests).values()
+    blobs = [hashlib.sha256(b"%d" % number).hexdigest() for number in range(97)]
+    needs = [msgspec.structs.replace(need, blob=blob) for blob in blobs]
+    read: set[str] = set()
+    after = ""
+    for run in range(math.ceil(100 / percent)):
+        late = hashlib.sha256(b"late %d" % run).hexdigest()
+        drawn = walk([*needs, msgspec.structs.replace(need, blob=late)], percent, after)
+        after = drawn[-1].blob
+        read |= {each.blob for each in drawn}
+    assert {*blobs} <= read
+
+
+def test_h43_the_samples_of_a_host_go_on_where_the_last_one_has_ended(
+    lab: RestoreLab, tmp_path: Path
+) -> None:
+    url = (tmp_path / "repository").as_uri()
+    overrides = {"state.cache_dir": (str(tmp_path / "cache"), "--cache")}
+    config = load_config(env={}, overrides=overrides)
+    read: list[str | None] = []
+    with client.open(url, config=config) as repository:
+        whole = repository.verify(read_data=True)
+        for _ in range(whole.blobs):
+            report = repository.verify(read_data=True, sample_percent=100 / whole.blobs)
+            assert report.read_blobs == 1
+            read.append(report.read_up_to)
+    assert len({*read}) == whole.blobs

@@ -123,6 +123,9 @@ def _document(report: PruneReport) -> dict[str, Any]:
         "condemned": report.condemned,
         "waiting": report.waiting,
         "wait": report.wait,
+        "waiting_until": report.waiting_until,
+        "young": report.young,
+        "young_until": report.young_until,
         "lost": report.lost,
         "unjudged": report.unjudged,
         "failed": report.failed,
@@ -158,8 +161,14 @@ def _lines(report: PruneReport, seconds: float) -> list[str]:
         *table(columns, rows),
         f"{count(len(report.removed), 'snapshot')} of {len(report.decisions)} {would}removed",
         f"{_spell(report.condemned)} {would}marked, {_spell(report.waiting)} marked before:"
-        f" a prune {spell_duration(report.wait)} after the mark frees them",
+        f" a prune {spell_duration(report.wait)} after the mark frees them"
+        + (f", the first from {moment(report.waiting_until)} on" if report.waiting_until else ""),
     ]
+    if report.young_until is not None:
+        lines.append(
+            f"{_spell(report.young)} that no snapshot names are too young to be marked: a run may"
+            f" still need them; a prune from {moment(report.young_until)} on marks the first"
+        )
     if report.aborted_uploads:
         uploads = count(report.aborted_uploads, "unfinished upload")
         lines.append(f"{uploads} {would}removed")

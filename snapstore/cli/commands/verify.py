@@ -28,8 +28,10 @@ from snapstore.operations.verify_report import VerifyReport
 )
 @click.argument("refs", metavar="[REF...]", nargs=-1)
 @click.option("--read-data", is_flag=True, help="Read the bytes and compare their hashes.")
-@click.option("--sample", type=Percent(), metavar="PERCENT", help="Read only a share of them.")
-@click.option("--seed", type=int, default=0, metavar="N", help="Another seed, another sample.")
+@click.option(
+    "--sample", type=Percent(), metavar="PERCENT", help="Read a share of them, each run the next."
+)
+@click.option("--seed", type=int, metavar="N", help="Draw the sample by lot instead.")
 @click.option("--open", "open_store", is_flag=True, help="Open each store, read every entry.")
 @click.option(
     "--scratch",
@@ -45,7 +47,7 @@ def command(
     refs: tuple[str, ...],
     read_data: bool,
     sample: float | None,
-    seed: int,
+    seed: int | None,
     open_store: bool,
     scratch: Path | None,
     catalog: bool,
