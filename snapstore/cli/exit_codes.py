@@ -1,5 +1,6 @@
 """The exit code of every error: the one table."""
 
+from collections.abc import Iterable
 from typing import Final, NamedTuple
 
 from snapstore import errors
@@ -55,6 +56,17 @@ _BY_ERROR: Final[dict[type[errors.SnapstoreError], int]] = {
     errors.PartialFailureError: PARTIAL,
     errors.SnapstoreError: BUG,
 }
+
+
+_FINAL: Final = frozenset(kind.code for kind in (errors.CredentialsError, errors.AccessDeniedError))
+
+
+def exit_code_of_unknown(codes: Iterable[str | None]) -> int:
+    """Return the code where something could not be found out: final if all the reasons are.
+
+    ``codes`` are those of the errors.
+    """
+    return USAGE if {*codes} <= _FINAL else UNAVAILABLE
 
 
 def exit_code(kind: type[errors.SnapstoreError]) -> int:

@@ -11,7 +11,7 @@ import pytest
 
 from snapstore import errors
 from snapstore.cli.boundary import guarded
-from snapstore.cli.exit_codes import EXIT_CODES, exit_code
+from snapstore.cli.exit_codes import EXIT_CODES, exit_code, exit_code_of_unknown
 from snapstore.cli.session import Session
 from tests.cli.conftest import Cli
 
@@ -58,6 +58,21 @@ def test_error_codes_are_unique() -> None:
 )
 def test_families_map_to_their_code(cls: type[errors.SnapstoreError], code: int) -> None:
     assert exit_code(cls) == code
+
+
+@pytest.mark.parametrize(
+    ("codes", "code"),
+    [
+        (["credentials", "credentials"], 2),
+        (["credentials", "kafka"], 12),
+        (["kafka"], 12),
+        ([None], 12),
+    ],
+)
+def test_what_could_not_be_found_out_is_final_only_if_every_reason_is_h39(
+    codes: list[str | None], code: int
+) -> None:
+    assert exit_code_of_unknown(codes) == code
 
 
 def test_an_error_is_one_line_with_hint_and_facts(capsys: pytest.CaptureFixture[str]) -> None:

@@ -6,7 +6,7 @@ import click
 
 from snapstore import client
 from snapstore.cli.drills import report_document, report_lines
-from snapstore.cli.exit_codes import DAMAGE, DONE, PARTIAL, REFUSED, UNAVAILABLE
+from snapstore.cli.exit_codes import DAMAGE, DONE, PARTIAL, REFUSED, exit_code_of_unknown
 from snapstore.cli.junit import write_junit
 from snapstore.cli.lazy import Verb
 from snapstore.cli.options import (
@@ -101,5 +101,6 @@ def exit_code_of(report: DrillReport) -> int:
         return DAMAGE
     compared = report.of("equal", "partly")
     if not compared:
-        return UNAVAILABLE if report.of("unavailable") else REFUSED
+        unavailable = report.of("unavailable")
+        return exit_code_of_unknown(each.code for each in unavailable) if unavailable else REFUSED
     return PARTIAL if report.of("refused", "unavailable") else DONE

@@ -6,7 +6,7 @@ from pathlib import Path
 import click
 
 from snapstore import client
-from snapstore.cli.exit_codes import DONE, PARTIAL, UNAVAILABLE
+from snapstore.cli.exit_codes import DONE, PARTIAL, exit_code_of_unknown
 from snapstore.cli.freshness import report_document, report_lines
 from snapstore.cli.lazy import Verb
 from snapstore.cli.options import (
@@ -76,8 +76,8 @@ def command(
     a restore would take and until when it stays usable.
 
     Only the presence and size of what snapshots need is checked (verify reads them). Exit code 3: a
-    threshold is crossed or a store has no usable snapshot; 12: a changelog did not answer; 10: no
-    snapshot at all.
+    threshold is crossed or a store has no usable snapshot; 12: a changelog did not answer (2: the
+    brokers deny it); 10: no snapshot at all.
     """
     with client.open(config=session.config(), listener=session.hear) as repository:
         report = repository.status(
@@ -99,7 +99,11 @@ def command(
 
 
 def exit_code_of(report: FreshnessReport) -> int:
-    """Return 3 where a store must be looked at, 12 where one could not be, else 0."""
+    """Return 3 where a store must be looked at, 0 where none has to be.
+
+    12 where a changelog did not answer, 2 where that is final.
+    """
     if report.over:
         return PARTIAL
-    return UNAVAILABLE if report.unknown else DONE
+    unknown = report.unknown
+    return exit_code_of_unknown(each.code for each in unknown) if unknown else DONE
