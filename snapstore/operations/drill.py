@@ -21,6 +21,7 @@ from snapstore.errors import (
     SnapshotNotFoundError,
     SnapstoreError,
     SourceDamagedError,
+    StoreUnsupportedError,
     UnavailableError,
 )
 from snapstore.model.identity import StoreId
@@ -126,7 +127,7 @@ def outcome_of(error: SnapstoreError) -> Outcome:
     match error:
         case IntegrityError() | SourceDamagedError():
             return "damaged"
-        case NotReplayableError() | PluginError():
+        case NotReplayableError() | PluginError() | StoreUnsupportedError():
             return "skipped"
         case UnavailableError() | CaptureError() | SnapshotNotFoundError():
             return "unavailable"

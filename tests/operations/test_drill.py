@@ -14,6 +14,7 @@ from snapstore.errors import (
     SnapshotNotFoundError,
     SnapstoreError,
     SourceDamagedError,
+    StoreUnsupportedError,
     TopicRecreatedError,
 )
 from snapstore.model.identity import StoreId
@@ -57,6 +58,7 @@ def test_a_seed_draws_the_same_sample_whatever_the_order() -> None:
         (BlobCorruptError("x"), "damaged"),
         (SourceDamagedError("x"), "damaged"),
         (NotReplayableError("x"), "skipped"),
+        (StoreUnsupportedError("x"), "skipped"),
         (TopicRecreatedError("x"), "refused"),
         (KafkaError("x"), "unavailable"),
         (CaptureError("x"), "unavailable"),

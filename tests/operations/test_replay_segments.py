@@ -7,7 +7,7 @@ import msgspec
 import pytest
 
 from snapstore.backends.rocksdb import RocksDBBackend
-from snapstore.errors import NotReplayableError
+from snapstore.errors import NotReplayableError, SourceDamagedError
 from snapstore.layouts.kafka_streams import KafkaStreamsLayout, KafkaStreamsOptions
 from snapstore.layouts.kafka_streams.options import StoreRules
 from snapstore.model.changelog import ChangelogRecord, PartitionState
@@ -244,3 +244,12 @@ def test_h63_a_segment_with_a_name_of_an_older_version_gets_its_records(tmp_path
         found = dict(view.entries(f"sales/sales:{first}", "default"))
     assert found == {old: b"1", late: b"late"}
     assert offsets_of(location) == {10}
+
+
+def test_h56_nothing_is_replayed_onto_segments_that_were_exchanged(tmp_path: Path) -> None:
+    """So a drill calls the store damaged, where it was skipped since nothing proved its rules."""
+    first, second = 50 * 2 * DAY, 51 * 2 * DAY
+    rows = {first: {window_key("b", second + 5): b"2"}, second: {window_key("a", first + 5): b"1"}}
+    location = make_store(tmp_path, rows, {first: 9, second: 9})
+    with pytest.raises(SourceDamagedError, match="two segments were exchanged"):
+        run(location, 9, [record(10, window_key("c", second), b"c")], 11)

@@ -2,7 +2,7 @@
 
 from itertools import islice
 
-from snapstore.errors import NotReplayableError
+from snapstore.errors import NotReplayableError, SourceDamagedError
 from snapstore.layouts.kafka_streams.names import GLOBAL
 from snapstore.layouts.kafka_streams.options import KafkaStreamsOptions, StoreRules
 from snapstore.layouts.kafka_streams.replay_databases import Databases, new_database
@@ -15,6 +15,7 @@ from snapstore.model.changelog import PartitionState
 from snapstore.model.identity import StoreId
 from snapstore.model.records import FAMILIES, StoreFormat, format_of
 from snapstore.model.segment_names import segment_time
+from snapstore.model.segment_times import misplaced_segment
 from snapstore.model.versioned import VersionedOptions
 from snapstore.ports import ReplaySubject, StoreReplay, StoreView, StoreWriter
 
@@ -75,12 +76,18 @@ def _segmented(databases: Databases, given: StoreRules) -> SegmentedReplay:
     subject = databases.subject
     form, families = _format(databases, given)
     view = _shown_by(databases)
-    samples = {
-        segment_time(subject.location.store.store, database): [
-            key for key, _ in islice(view.scan(database, FAMILIES[form]), _SAMPLE)
-        ]
+    store = subject.location.store.store
+    keys = {
+        database: [key for key, _ in islice(view.scan(database, FAMILIES[form]), _SAMPLE)]
         for database in view.databases
     }
+    if found := misplaced_segment(store, keys):
+        raise SourceDamagedError(
+            f"{found[0]} holds rows of the time of {found[1]}: two segments were exchanged",
+            hint="rebuild the store from its changelog, or from another snapshot",
+            file=found[0],
+        )
+    samples = {segment_time(store, database): each for database, each in keys.items()}
     rules = find_rules(subject.location.store.store, given, subject.state, samples)
     return SegmentedReplay(databases, form, families, rules)
 
