@@ -11,7 +11,8 @@ from snapstore.client.parts import (
     configured_layout,
     state_dir,
 )
-from snapstore.client.restoring import lineage_of, required
+from snapstore.client.remembered import lineage_of
+from snapstore.client.restoring import required
 from snapstore.config import Config
 from snapstore.model.report import nobody
 from snapstore.model.resume import Overrides

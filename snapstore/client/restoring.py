@@ -6,7 +6,6 @@ from functools import partial
 from pathlib import Path
 from typing import Literal, overload
 
-from snapstore.client.own_cache import own_cache
 from snapstore.client.owner import permissions
 from snapstore.client.parts import (
     ConfiguredBackends,
@@ -14,13 +13,13 @@ from snapstore.client.parts import (
     state_dir,
 )
 from snapstore.client.proof import ProofVerbs
+from snapstore.client.remembered import lineage_of
 from snapstore.client.requests import requests_for_refs, requests_for_stores
-from snapstore.config import Config
 from snapstore.errors import ConfigError, IntegrityError, SnapshotNotFoundError
 from snapstore.model.report import Noted, nobody
 from snapstore.model.resume import Overrides
 from snapstore.model.snapshot import Position
-from snapstore.operations.lineage import Lineage, Remember
+from snapstore.operations.lineage import Remember
 from snapstore.operations.proof import Proof
 from snapstore.operations.replay import ReplayPorts
 from snapstore.operations.replay_plan import ReplayGoal, require_one
@@ -227,11 +226,6 @@ class RestoreVerbs(ProofVerbs):
                 )
 
         return remember
-
-
-def lineage_of(config: Config) -> Lineage:
-    """Return what this host remembers of the directories that it has restored."""
-    return Lineage(own_cache(config, "restored"))
 
 
 def required(changelog: Changelog | None) -> Changelog:

@@ -14,6 +14,7 @@ from snapstore.client.parts import (
     configured_storage,
     state_dir,
 )
+from snapstore.client.remembered import lineage_of
 from snapstore.config import Config
 from snapstore.errors import ConfigError, IntegrityError, NotFoundError, UnavailableError
 from snapstore.model.identity import StoreId
@@ -200,6 +201,7 @@ def fsck_ports(
             clock=clock,
             listener=listener,
             changelog=changelog,
+            accepted=lineage_of(config).accepted,
             fences={} if changelog is None else _asked(config, registry, listener, fences),
         )
 

@@ -13,6 +13,7 @@ from snapstore.errors import (
     TopicRecreatedError,
     UncheckedChangelogError,
 )
+from snapstore.model.accepted import Danger
 from snapstore.model.changelog import PartitionState, TailReport
 from snapstore.model.horizon import ever_compacted, replay_deadline, retained_until
 from snapstore.model.identity import ChangelogPartition
@@ -56,6 +57,7 @@ class ResumePlan(msgspec.Struct, frozen=True, kw_only=True):
     tail without a gap is the only safe one. Neither: compaction cannot have taken a deletion away.
     ``deletions`` are to be applied to the files before the replay, with those that the snapshot
     notes. ``read_again`` of the offsets were applied already, as far as anybody can tell.
+    ``accepted`` are dangers that would have refused the plan, had the operator not accepted them.
     ``notes`` are sentences for the operator.
     """
 
@@ -69,6 +71,7 @@ class ResumePlan(msgspec.Struct, frozen=True, kw_only=True):
     gap_free_required: bool = False
     deletions: tuple[Deletion, ...] = ()
     read_again: int = 0
+    accepted: tuple[Danger, ...] = ()
     notes: tuple[str, ...] = ()
 
     @property
@@ -100,7 +103,7 @@ def plan_resume(
     gap disproves them. ``fence`` is None where none was taken.
     """
     state = evidence.state
-    _check_identity(position, fence, state, overrides)
+    accepted = _check_identity(position, fence, state, overrides)
     start = _start(position, state)
     _check_bounds(position, fence, state)
     if fence is not None:
@@ -113,8 +116,9 @@ def plan_resume(
         stop=state.log_end,
         leader_epoch=_epoch_before(start, fence),
         read_again=position.resume_offset - start,
+        accepted=accepted,
     )
-    if overrides.allow_missed_tombstones or not ever_compacted(fence, state, evidence.between):
+    if not ever_compacted(fence, state, evidence.between):
         return plan
     deadline = replay_deadline(
         position,
@@ -124,11 +128,11 @@ def plan_resume(
         between=evidence.between,
         deletions_applied=deletions_applied,
     )
-    return msgspec.structs.replace(
-        plan,
-        deadline=deadline,
-        gap_free_required=deadline is None or state.observed_at >= deadline,
-    )
+    missed = deadline is None or state.observed_at >= deadline
+    if overrides.allow_missed_tombstones:
+        dangers: tuple[Danger, ...] = ("missed_tombstones",) if missed else ()
+        return msgspec.structs.replace(plan, accepted=(*accepted, *dangers))
+    return msgspec.structs.replace(plan, deadline=deadline, gap_free_required=missed)
 
 
 def plan_rebuild(state: PartitionState, *, clock_margin: timedelta = CLOCK_MARGIN) -> ResumePlan:
@@ -191,11 +195,12 @@ def require_checked(subject: str, overrides: Overrides) -> None:
 
 def _check_identity(
     position: ChangelogPosition, fence: Fence | None, state: PartitionState, overrides: Overrides
-) -> None:
+) -> tuple[Danger, ...]:
+    """Raise for another topic; return what had to be accepted since nothing tells."""
     changelog = position.changelog
     if fence is None:
         require_checked(f"the position in {changelog}, which was noted without a fence,", overrides)
-        return
+        return ("unchecked_changelog",)
     if fence.cluster_id != state.cluster_id:
         raise TopicRecreatedError(
             f"{changelog} is in another cluster than the one the snapshot was taken from",
@@ -224,6 +229,8 @@ def _check_identity(
             expected=fence.partition_count,
             found=state.partition_count,
         )
+    unchecked = not (fence.topic_id and state.topic_id)
+    return ("unchecked_changelog",) if unchecked else ()
 
 
 def first_to_read(position: ChangelogPosition) -> int:

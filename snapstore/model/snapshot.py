@@ -4,6 +4,7 @@ from typing import Literal
 
 import msgspec
 
+from snapstore.model.accepted import Danger
 from snapstore.model.identity import ChangelogPartition, StoreId
 from snapstore.model.moment import Moment
 from snapstore.model.store import ChangelogPosition
@@ -97,10 +98,15 @@ class Fence(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
 
 
 class Position(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
-    """One changelog partition of a snapshot with the fence taken there, if Kafka was configured."""
+    """One changelog partition of a snapshot with the fence taken there, if Kafka was configured.
+
+    ``accepted`` are dangers that an operator accepted when the snapshot was restored: it is only
+    set where a host remembers what it has restored.
+    """
 
     position: ChangelogPosition
     fence: Fence | None = None
+    accepted: tuple[Danger, ...] = ()
 
 
 class Description(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):

@@ -1,6 +1,6 @@
 """Look at a state directory and say what its application will do at the next start."""
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from functools import partial
 from pathlib import Path
@@ -61,7 +61,8 @@ class FsckPorts(msgspec.Struct, frozen=True, kw_only=True):
     """What it works with. ``changelog`` is None where Kafka is not configured.
 
     ``fences`` are those that the repository knows, by changelog partition: they tell a topic that
-    was created again.
+    was created again. ``accepted`` returns sentences on what was accepted when a task directory
+    was restored.
     """
 
     inspector: StartInspector
@@ -70,6 +71,7 @@ class FsckPorts(msgspec.Struct, frozen=True, kw_only=True):
     listener: Listener
     changelog: Changelog | None = None
     fences: Fences = {}
+    accepted: Callable[[Path], Iterable[str]] = lambda _: ()
 
 
 class Locks(msgspec.Struct, frozen=True, kw_only=True):
@@ -300,6 +302,7 @@ def _report(
             )
         )
     told = [*notes, *(note for task in tasks for note in task.leftovers)]
+    told += [note for task in tasks for note in ports.accepted(task.task_dir)]
     told += [
         f"{task.task_dir}: what .checkpoint notes for {', '.join(map(str, task.foreign_lines))} is "
         "of another task, and nobody reads it here"

@@ -6,16 +6,25 @@ tells whether the files and the topic belong together.
 """
 
 import hashlib
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 
 import msgspec
 
+from snapstore.model.accepted import Danger, told
 from snapstore.model.regular_file import NotRegularError, read_regular
 from snapstore.model.snapshot import Position
 
 Remember = Callable[[Path, Mapping[str, tuple[Position, ...]]], None]
 """Called with a task directory in its place, and the positions of its stores by their names."""
+
+
+def with_accepted(positions: Sequence[Position], dangers: Sequence[Danger]) -> tuple[Position, ...]:
+    """Note in positions what was accepted, beside what was before."""
+    return tuple(
+        msgspec.structs.replace(each, accepted=tuple(sorted({*each.accepted, *dangers})))
+        for each in positions
+    )
 
 
 class _Note(msgspec.Struct, frozen=True, kw_only=True):
@@ -54,6 +63,16 @@ class Lineage:
             return {}
         same = (note.device, note.inode) == (status.st_dev, status.st_ino)
         return note.stores if same else {}
+
+    def accepted(self, task_dir: Path) -> list[str]:
+        """Return sentences on what was accepted when stores of a directory were restored."""
+        return [
+            sentence
+            for store, positions in sorted(self.recall(task_dir).items())
+            for sentence in told(
+                f"{task_dir / store}", (danger for each in positions for danger in each.accepted)
+            )
+        ]
 
     def _write(self, task_dir: Path, stores: Mapping[str, tuple[Position, ...]]) -> None:
         status = task_dir.stat()

@@ -139,6 +139,10 @@ def prepare(state_dir: Path, ports: PreparePorts, options: PrepareOptions) -> Pr
     if plan.mend.tasks:
         mended += mend(state_dir, ports.fsck, _of_disk(state_dir, ports, options)).tasks
     report = _look(state_dir, ports, options) if mended or restored else plan.report
+    if report is not None:
+        notes += [
+            note for task in report.tasks for note in ports.fsck.accepted(task.facts.task_dir)
+        ]
     done = {store.store for each in restored for store in each.stores}
     return PrepareReport(
         stores=_outcomes(() if report is None else report.verdicts, done, mended, plan.decisions),

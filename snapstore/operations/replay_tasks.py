@@ -25,7 +25,7 @@ from snapstore.model.snapshot import Description, Position
 from snapstore.model.store import ChangelogPosition, StoreLocation
 from snapstore.model.units import count
 from snapstore.operations.guarantee import require_committed_now, status_of
-from snapstore.operations.lineage import Lineage
+from snapstore.operations.lineage import Lineage, with_accepted
 from snapstore.operations.replay import (
     ReplayedPartition,
     ReplayPorts,
@@ -119,7 +119,11 @@ def replay_tasks(
                 raise
         for area in areas.values():
             clear_work(area)
-    return ReplayReport(stores=tuple(replayed), notes=chosen.notes)
+        notes = [
+            *chosen.notes,
+            *(note for task_dir in tasks for note in lineage.accepted(task_dir)),
+        ]
+    return ReplayReport(stores=tuple(replayed), notes=tuple(notes))
 
 
 @contextmanager
@@ -229,7 +233,7 @@ def _replay_task(
         clear_work(area)
         raise
     settle(staged, files)
-    known = lineage.recall(task_dir)
+    known = _with_accepted(lineage.recall(task_dir), stores)
     swap_in(
         area,
         task,
@@ -259,6 +263,19 @@ def _replay_store(
     return ReplayedTaskStore(
         store=str(location.store), task_dir=task_dir, partitions=tuple(replayed)
     )
+
+
+def _with_accepted(
+    known: Mapping[str, tuple[Position, ...]], stores: Sequence[_Store]
+) -> dict[str, tuple[Position, ...]]:
+    """Add what this replay had to accept; a store of unknown origin has its own position noted."""
+    noted = dict(known)
+    for store in stores:
+        dangers = [danger for each in store.planned for danger in each.plan.accepted]
+        name = store.location.store.store
+        if dangers:
+            noted[name] = with_accepted(known.get(name, store.description.positions), dangers)
+    return noted
 
 
 def _note_lineage(

@@ -20,6 +20,7 @@ from snapstore.errors import (
 from snapstore.model.folder import Folder
 from snapstore.model.report import Noted, StoreFinished, StoreStarted
 from snapstore.model.units import count
+from snapstore.operations.lineage import with_accepted
 from snapstore.operations.name_folding import require_apart
 from snapstore.operations.quarantine import keep_in_quarantine
 from snapstore.operations.rate_limit import RateLimit
@@ -242,11 +243,13 @@ class _Run:
         if self._ports.replay is not None:
             self._ports.replay.forget(plan, area)
         if self._ports.remember is not None:
-            descriptions = [each.wanted.snapshot.description for each in plan.stores]
             applied = self._options.delete_noted
             positions = {
-                each.store.store: without_unapplied(each.positions, applied=applied)
-                for each in descriptions
+                each.store.store: with_accepted(
+                    without_unapplied(each.wanted.snapshot.description.positions, applied=applied),
+                    each.wanted.accepted,
+                )
+                for each in plan.stores
             }
             self._ports.remember(task.task_dir, positions)
         return _Done(plan=plan, kept=kept, replayed=replayed)

@@ -13,6 +13,7 @@ from snapstore.errors import (
     TargetNotEmptyError,
     UnsafePathError,
 )
+from snapstore.model.accepted import Danger
 from snapstore.model.identity import StoreId
 from snapstore.model.resume import ResumePlan
 from snapstore.model.snapshot import FileEntry, Manifest, Snapshot
@@ -21,7 +22,6 @@ from snapstore.operations.restore_names import PER_HOST_NAMES
 
 IMMUTABLE_SUFFIXES = (".sst", ".blob")
 """RocksDB writes such a file once and only ever unlinks it, so it may be linked."""
-
 _MARGIN_BYTES = 1 << 20
 _MARGIN_PER_DATABASE_BYTES = 256 << 10
 
@@ -43,6 +43,13 @@ class Wanted(msgspec.Struct, frozen=True, kw_only=True):
         if len(self.resume) != len(self.snapshot.description.positions):
             return None
         return sum(plan.behind for plan in self.resume)
+
+    @property
+    def accepted(self) -> tuple[Danger, ...]:
+        """The dangers without whose acceptance it would have been refused."""
+        unchecked = self.snapshot.description.positions and not self.resume
+        found = {each for plan in self.resume for each in plan.accepted}
+        return ("unchecked_changelog",) if unchecked else tuple(sorted(found))
 
     @property
     def replay_before(self) -> datetime | None:

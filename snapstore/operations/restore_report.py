@@ -6,6 +6,7 @@ from pathlib import Path
 
 import msgspec
 
+from snapstore.model.accepted import Danger
 from snapstore.operations.replay import ReplayedPartition
 from snapstore.operations.restore_plan import Skipped, StorePlan, TaskPlan
 
@@ -15,7 +16,8 @@ class RestoredStore(msgspec.Struct, frozen=True, kw_only=True):
 
     ``records_to_replay`` (no fewer than there are) is None where nothing could tell.
     ``replay_before`` is when the replay must have ended, None where there is no such time.
-    ``replayed`` is what was applied already; the other numbers are after that.
+    ``replayed`` is what was applied already; the other numbers are after that. ``accepted`` are
+    the dangers without whose acceptance it would have been refused.
     """
 
     store: str
@@ -30,6 +32,7 @@ class RestoredStore(msgspec.Struct, frozen=True, kw_only=True):
     skipped: tuple[Skipped, ...]
     replay_before: datetime | None = None
     replayed: tuple[ReplayedPartition, ...] = ()
+    accepted: tuple[Danger, ...] = ()
 
 
 class UnrestorableStore(msgspec.Struct, frozen=True, kw_only=True):
@@ -96,4 +99,5 @@ def restored_store(
         skipped=wanted.skipped,
         replay_before=replay_before,
         replayed=replayed,
+        accepted=wanted.accepted,
     )

@@ -20,6 +20,7 @@ from snapstore.errors import (
     UnsafePathError,
     WrongGenerationError,
 )
+from snapstore.model.accepted import told
 from snapstore.model.identity import StoreId, natural_order
 from snapstore.model.snapshot import Description
 from snapstore.model.store import StoreLocation
@@ -297,6 +298,8 @@ class Planner:
             if not wanted.snapshot.description.complete
         ]
         notes += notes_on(plan.steps)
+        for wanted in task.wanted:
+            notes += told(str(wanted.snapshot.description.store), wanted.accepted)
         store = task.description.store
         if missing := missing_stores(plan, self._stores_in(task)):
             notes.append(

@@ -84,6 +84,7 @@ def _document(report: ReplayReport) -> dict[str, Any]:
     return {
         "items": [_store_document(store) for store in report.stores],
         "records": sum(store.records for store in report.stores),
+        "notes": report.notes,
     }
 
 
