@@ -34,6 +34,7 @@ from snapstore.operations.upkeep import (
 from snapstore.ports import Changelog, Clock, Listener, ObjectStat
 from snapstore.repository import Repository, keys
 from snapstore.repository.leases import storage_clock
+from snapstore.repository.repository import AT_ONCE
 
 
 class PruneOptions(msgspec.Struct, frozen=True, kw_only=True):
@@ -191,8 +192,13 @@ class _Prune:
     def _remove(self, found: Survey, decided: Decided) -> set[ListedSnapshot]:
         """Take snapshots out of the catalog; returns those that are out."""
         doomed = {keys.entry(listed): listed for listed in decided.to_remove}
-        self._each(without_entry(found, decided.to_remove), self._say_removed)
-        failed = self._right.delete([*doomed])
+        gone = without_entry(found, decided.to_remove)
+        entries, failed = [*doomed], set[str]()
+        # A few at a time: on a full disk each entry makes room for the next mark.
+        for first in range(0, len(entries), AT_ONCE):
+            some = entries[first : first + AT_ONCE]
+            self._each(gone & {doomed[entry].id for entry in some}, self._say_removed)
+            failed |= self._right.delete(some)
         self._failed |= failed
         return {listed for key, listed in doomed.items() if key not in failed}
 

@@ -14,6 +14,7 @@ from snapstore.ports import Clock, ObjectStorage
 from snapstore.repository import Lease, Leases, Repository, keys
 from snapstore.repository.leases import storage_clock
 from snapstore.repository.marker import keep_copy
+from snapstore.repository.repository import freeing
 
 WORK = "upkeep"
 CLOCKS_MAY_DIFFER_BY = timedelta(minutes=5)
@@ -91,22 +92,23 @@ def upkeep(
     Raises RunInProgressError when one is under way, RefusedError when the clocks of this host and
     of the storage are far apart, or one of them shows an earlier time than it did before.
     """
-    _require_agreement(clock(), storage_clock(repository.storage))
-    leases = Leases(
-        repository.storage,
-        WORK,
-        holder=actor.holder,
-        clock=clock,
-        monotonic=monotonic,
-        accept_earlier_clock=accept_earlier_clock,
-    )
-    with leases.held() as lease:
-        if accept_earlier_clock:
-            _mark_anew(repository.storage, lease)
-        else:
-            _require_clocks(lease, clock())
-        keep_copy(repository.storage, repository.marker)
-        yield Upkeep(repository, lease, clock=clock, monotonic=monotonic)
+    with freeing(repository.storage):
+        _require_agreement(clock(), storage_clock(repository.storage))
+        leases = Leases(
+            repository.storage,
+            WORK,
+            holder=actor.holder,
+            clock=clock,
+            monotonic=monotonic,
+            accept_earlier_clock=accept_earlier_clock,
+        )
+        with leases.held() as lease:
+            if accept_earlier_clock:
+                _mark_anew(repository.storage, lease)
+            else:
+                _require_clocks(lease, clock())
+            keep_copy(repository.storage, repository.marker)
+            yield Upkeep(repository, lease, clock=clock, monotonic=monotonic)
 
 
 def _require_agreement(now: datetime, storage_now: datetime) -> None:

@@ -138,6 +138,19 @@ class VersioningStorage(ObjectStorage, Protocol):
         ...
 
 
+@runtime_checkable
+class ReservingStorage(ObjectStorage, Protocol):
+    """A storage that keeps some room back for writing what frees room."""
+
+    def keep_room(self) -> None:
+        """Keep it back from now on, as far as there is room; called when a repository is used."""
+        ...
+
+    def freeing(self) -> AbstractContextManager[None]:
+        """Let ``put`` use that room until it is left, which makes up for what was used."""
+        ...
+
+
 class FileCopy(Protocol):
     """A whole copy of a file that lies in the storage and has no key yet."""
 

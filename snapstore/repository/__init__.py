@@ -14,6 +14,10 @@
     leases/<work>/<number>                           who prunes or repairs just now
     leases/clock-..., leases/probe-...               gone within seconds
 
+A folder has two more of its own, which are no objects: ``.unfinished`` for files that have no name
+yet, and ``.reserve``, 64 small files whose room is for the marks of a delete or a prune on a disk
+that is full.
+
 A repository is whatever lies below one URL (``file:///...``, ``s3://bucket/prefix``), and nothing
 else may lie there. No object is ever rewritten. Keys are relative, never begin with ``/`` and hold
 no ``//``. Names that people gave are percent-encoded UTF-8, one name one part: letters, digits,

@@ -1,17 +1,32 @@
 """A repository: the blobs, manifests and catalog at one URL."""
 
 from collections.abc import Iterable
+from contextlib import AbstractContextManager, nullcontext
 from datetime import datetime, timedelta
 from typing import Self
 
+from snapstore.errors import StorageError
 from snapstore.model.listing import ListedSnapshot
-from snapstore.ports import CheckingStorage, ObjectStorage
+from snapstore.ports import CheckingStorage, ObjectStorage, ReservingStorage
 from snapstore.repository import marker
 from snapstore.repository.blobs import BlobWriter, condemned_names
 from snapstore.repository.catalog import Catalog
 from snapstore.repository.condemned import Marks
 from snapstore.repository.manifests import Manifests
 from snapstore.repository.pins import Pins
+
+AT_ONCE = 50
+"""As many marks as a storage surely has room for, kept back."""
+
+
+def freeing(storage: ObjectStorage) -> AbstractContextManager[None]:
+    """Let what is written to free room use the room that a storage keeps back for that."""
+    return storage.freeing() if isinstance(storage, ReservingStorage) else nullcontext()
+
+
+def _keep_room(storage: ObjectStorage) -> None:
+    if isinstance(storage, ReservingStorage):
+        storage.keep_room()
 
 
 class Repository:
@@ -44,6 +59,7 @@ class Repository:
             accept_unverified_uploads=accept_unverified_uploads,
             longest_run=longest_run,
         )
+        _keep_room(storage)
         return cls(storage, made)
 
     @classmethod
@@ -57,12 +73,24 @@ class Repository:
         Raises StorageError with ``failed`` when some would not go.
         """
         doomed = [*listed]
-        for item in doomed:
-            self.marks.remove(item.id, run=run, now=now)
-        self.catalog.remove(doomed)
+        failed: list[StorageError] = []
+        with freeing(self.storage):
+            # A few at a time: on a full disk each entry makes room for the next mark.
+            for first in range(0, len(doomed), AT_ONCE):
+                some = doomed[first : first + AT_ONCE]
+                for item in some:
+                    self.marks.remove(item.id, run=run, now=now)
+                try:
+                    self.catalog.remove(some)
+                except StorageError as error:
+                    failed.append(error)
+        if failed:
+            keys = [key for error in failed for key in error.facts.get("failed", ())]  # type: ignore[attr-defined]
+            raise StorageError(failed[0].message, hint=failed[0].hint, failed=keys)
 
     def begin_run(self, run: str) -> BlobWriter:
         """Return the writer of one run's blobs, knowing which names are dead."""
+        _keep_room(self.storage)
         return BlobWriter(
             self.storage,
             run=run,

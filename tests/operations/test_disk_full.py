@@ -83,12 +83,23 @@ def test_hashes_that_cannot_be_kept_are_told_and_cost_nothing_else(tmp_path: Pat
 
 
 @needs_root
-def test_a_prune_on_a_full_disk_says_so_and_works_once_there_is_a_little_space(
+def test_a_prune_on_a_full_disk_works_with_what_is_kept_back_h61(tmp_path: Path) -> None:
+    with small_disk(tmp_path / "disk", 4 * MIB) as disk:
+        killed_work.place_for_sweep(disk)
+        fill(disk)
+        killed_work.sweep(str(disk))
+        assert killed_work.require_whole(disk) == [9, 8]
+
+
+@needs_root
+def test_a_prune_with_nothing_kept_back_says_so_and_works_once_there_is_a_little_space(
     tmp_path: Path,
 ) -> None:
     with small_disk(tmp_path / "disk", 4 * MIB) as disk:
         killed_work.place_for_sweep(disk)
         before = killed_work.require_whole(disk)
+        for piece in disk.glob("**/.reserve/*"):
+            piece.unlink()
         others = fill(disk)
         with pytest.raises(NoSpaceError):
             killed_work.sweep(str(disk))

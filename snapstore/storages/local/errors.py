@@ -8,7 +8,7 @@ from pathlib import Path
 
 from snapstore.errors import CredentialsError, NoSpaceError, StorageError
 
-_FULL = (errno.ENOSPC, errno.EDQUOT)
+FULL = (errno.ENOSPC, errno.EDQUOT)
 _FORBIDDEN = (errno.EACCES, errno.EPERM, errno.EROFS)
 
 
@@ -26,11 +26,11 @@ def explained(
 ) -> NoSpaceError | CredentialsError | StorageError:
     """Return the error of our tree that says what ``error`` means."""
     what = f"cannot {action} {path}: {error.strerror or error}"
-    if error.errno in _FULL:
+    if error.errno in FULL:
         available = _available_bytes(path)
         return NoSpaceError(
             what,
-            hint="free some space, or check the quota",
+            hint="free some space, or check the quota; snapstore delete and prune need none",
             path=str(path),
             needed_bytes=needed_bytes,
             available_bytes=available,

@@ -7,6 +7,9 @@ from snapstore.errors import ConfigError, UnsafePathError
 from snapstore.model.home import expanded
 
 UNFINISHED = ".unfinished"
+RESERVE = ".reserve"
+OWN = (UNFINISHED, RESERVE)
+"""Folders of the repository's that hold no objects."""
 
 
 def root_of(url: str) -> Path:
@@ -37,9 +40,9 @@ def root_of(url: str) -> Path:
 def file_of(root: Path, key: str) -> Path:
     """Return the file of a key.
 
-    Raises UnsafePathError for a key that leads elsewhere, or to where unfinished files are.
+    Raises UnsafePathError for a key that leads elsewhere, or to where the storage keeps its own.
     """
     parts = key.split("/")
-    if any(part in ("", ".", "..") for part in parts) or "\0" in key or parts[0] == UNFINISHED:
+    if any(part in ("", ".", "..") for part in parts) or "\0" in key or parts[0] in OWN:
         raise UnsafePathError("this key cannot be a file of the repository", key=key)
     return root.joinpath(*parts)

@@ -2,7 +2,7 @@
 
 import os
 from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager
 from pathlib import Path
 
 import msgspec
@@ -19,8 +19,8 @@ from snapstore.model.regular_file import open_regular
 from snapstore.model.store import ByteSource
 from snapstore.ports import ObjectStat, UnfinishedUpload
 from snapstore.storages.checked import CheckedReader, checked_chunks
-from snapstore.storages.local.errors import explained, translated
-from snapstore.storages.local.location import UNFINISHED, file_of, root_of
+from snapstore.storages.local.errors import FULL, explained, translated
+from snapstore.storages.local.location import RESERVE, UNFINISHED, file_of, root_of
 from snapstore.storages.local.publish import (
     UnfinishedFile,
     ensure_root,
@@ -28,6 +28,7 @@ from snapstore.storages.local.publish import (
     sync_folder,
     written,
 )
+from snapstore.storages.local.reserve import Reserve
 from snapstore.storages.local.walk import object_stat, walk
 
 _READ_BYTES = 1 << 20
@@ -40,7 +41,8 @@ class LocalOptions(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fie
 
 
 class LocalStorage:
-    """Keeps objects as files, mode 0600, below one folder; implements CopyingStorage.
+    """Keeps objects as files, mode 0600, below one folder; implements CopyingStorage
+    and ReservingStorage.
 
     Each file is written under ``.unfinished/``, synced, and then linked or renamed to its name. The
     folder itself is made by the first ``put``, if its parent is there.
@@ -53,6 +55,7 @@ class LocalStorage:
         self.root = root_of(url)
         self.url = self.root.as_uri()
         self._unfinished = self.root / UNFINISHED
+        self._reserve = Reserve(self.root / RESERVE)
 
     def put(self, key: str, body: bytes, *, if_absent: bool = False) -> None:
         final = file_of(self.root, key)
@@ -60,11 +63,20 @@ class LocalStorage:
             ensure_root(self.root)
             if if_absent and os.path.lexists(final):
                 raise _taken(key)
-            with written(self._unfinished, [body]) as file:
-                if not if_absent:
-                    file.publish_over(final)
-                elif not file.publish_new(final):
-                    raise _taken(key)
+            while True:
+                try:
+                    self._put(key, final, body, if_absent=if_absent)
+                    return
+                except OSError as error:
+                    if error.errno not in FULL or not self._reserve.give():
+                        raise
+
+    def _put(self, key: str, final: Path, body: bytes, *, if_absent: bool) -> None:
+        with written(self._unfinished, [body]) as file:
+            if not if_absent:
+                file.publish_over(final)
+            elif not file.publish_new(final):
+                raise _taken(key)
 
     def put_file(self, key: str, source: ByteSource, *, sha256: str) -> bool:
         final = file_of(self.root, key)
@@ -157,6 +169,12 @@ class LocalStorage:
     def checks_checksums(self, key: str) -> bool:
         del key
         return True
+
+    def keep_room(self) -> None:
+        self._reserve.fill()
+
+    def freeing(self) -> AbstractContextManager[None]:
+        return self._reserve.used()
 
     def close(self) -> None:
         """Nothing is held open between calls."""

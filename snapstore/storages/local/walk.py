@@ -7,7 +7,7 @@ from pathlib import Path
 
 from snapstore.ports import ObjectStat
 from snapstore.storages.local.errors import translated
-from snapstore.storages.local.location import UNFINISHED
+from snapstore.storages.local.location import OWN
 
 _LOST_AND_FOUND = "lost+found"
 """Of a file system, and readable by root only."""
@@ -49,7 +49,7 @@ def _children(folder: Path, base: str) -> list[tuple[str, os.DirEntry[str]]]:
         with entries:
             for entry in entries:
                 key = base + entry.name
-                if key == UNFINISHED or entry.name == _LOST_AND_FOUND:
+                if key in OWN or entry.name == _LOST_AND_FOUND:
                     continue
                 if entry.is_dir(follow_symlinks=False):
                     found.append((f"{key}/", entry))
