@@ -1,7 +1,6 @@
 """What was read of the stores of one task, before anybody judges it."""
 
 from collections.abc import Mapping
-from datetime import datetime
 from pathlib import Path
 from typing import Literal
 
@@ -53,7 +52,7 @@ class StoreFacts(msgspec.Struct, frozen=True, kw_only=True):
     ``changelogs`` are the partitions that it is of, empty where nothing names one: then
     ``presumed`` is the one that it would have by its name, and ``candidates`` are topics of which
     any could be meant. ``lines`` are of the offset file. ``foreign`` are partitions that its files
-    name and its task does not read. ``made_at`` is the time of its oldest file.
+    name and its task does not read.
     """
 
     location: StoreLocation
@@ -64,7 +63,6 @@ class StoreFacts(msgspec.Struct, frozen=True, kw_only=True):
     lines: NotedOffsets = {}
     foreign: tuple[ChangelogPartition, ...] = ()
     damage: tuple[Damage, ...] = ()
-    made_at: datetime | None = None
 
     @property
     def store(self) -> StoreId:
