@@ -60,7 +60,19 @@ def decide(
     for task in report.tasks:
         wiped = [verdict for verdict in task.verdicts if verdict.kind == "wipes"]
         usable = _nothing if task.facts.unread else saved
-        whole = bool(wiped) and all(verdict.store in usable() for verdict in task.verdicts)
+        faulty = task.facts.offset_file_fault is not None
+        whole = bool(wiped or faulty) and all(
+            verdict.store in usable() for verdict in task.verdicts
+        )
+        if faulty and whole:
+            # Without its offsets each store of the task would be replayed whole.
+            decisions += [
+                Decision(
+                    store=verdict.store, choice="restore", reason=verdict.reason, whole_task=True
+                )
+                for verdict in task.verdicts
+            ]
+            continue
         for verdict in task.verdicts:
             if wiped and verdict.kind == "wipes":
                 decisions.append(_of_wiped(verdict, whole=whole))

@@ -4,6 +4,7 @@ Each task is built beside the directory in use and put into place as a whole: a 
 one, the new one, or none, and the next run goes on from what was fetched.
 """
 
+import os
 from collections.abc import Sequence
 from contextlib import ExitStack
 from pathlib import Path
@@ -231,7 +232,7 @@ class _Run:
         if changed or self._ports.replay is not None:
             settle(area.staged(name), writer)
         self._require_time(plan)
-        self._set_aside(task, area, writer)
+        self._set_aside(task, plan, area, writer)
         kept = swap_in(
             area,
             name,
@@ -254,12 +255,15 @@ class _Run:
             self._ports.remember(task.task_dir, positions)
         return _Done(plan=plan, kept=kept, replayed=replayed)
 
-    def _set_aside(self, task: Task, area: WorkArea, writer: FileWriter) -> None:
+    def _set_aside(self, task: Task, plan: TaskPlan, area: WorkArea, writer: FileWriter) -> None:
         """Keep what is about to be replaced, where that was asked for: it may hold rows that the
         changelog has no more."""
         paths, reasons = self._planner.set_aside(task)
         if not paths:
             return
+        staged = area.staged(task.task_dir.name)
+        gone = [keep.name for keep in plan.keep if not os.path.lexists(staged / keep.name)]
+        paths = (*paths, *gone)
         name = task.task_dir.name
         place = keep_in_quarantine(area, name, paths, reasons, self._ports.clock(), writer)
         self._ports.reached("set aside")

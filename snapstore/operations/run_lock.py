@@ -40,6 +40,12 @@ def run_lock(folder: Path, application: str, *, now: datetime) -> Iterator[None]
             fcntl.flock(fd, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except BlockingIOError as error:
             raise _in_progress(fd, application) from error
+        except OSError as error:
+            raise ConfigError(
+                f"cannot lock {path}: {error.strerror}",
+                hint="choose a place for state.cache_dir whose file system has locks",
+                path=str(path),
+            ) from error
         with suppress(OSError):
             # On a full disk the lock holds as well; only the other's message says less.
             os.truncate(fd, 0)

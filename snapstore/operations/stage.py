@@ -1,6 +1,7 @@
 """Build the complete new task directory in the work folder, beside the one in use."""
 
 import os
+import shutil
 import stat
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
@@ -121,14 +122,24 @@ def note(
         match each:
             case FileNote(name=name, content=None):
                 check_note_name(name)
-                (staged / name).unlink(missing_ok=True)
+                _clear(staged / name)
             case FileNote(name=name, content=bytes() as content):
                 check_note_name(name)
+                if (staged / name).is_dir():
+                    _clear(staged / name)
                 writer.write(staged / name, content, _FILE_MODE)
             case FamilyNote(database=database, family=family, entries=entries):
                 backend = parts.backends[_backend_of(database, descriptions)]
                 backend.write_entries(staged / database, family, entries)
         reached("note written")
+
+
+def _clear(path: Path) -> None:
+    """Remove what has the name of a note, even a folder."""
+    if path.is_dir():
+        shutil.rmtree(path)
+    else:
+        path.unlink(missing_ok=True)
 
 
 def verify_staged(staged: Path, stores: Sequence[StorePlan], parts: Parts) -> None:

@@ -358,3 +358,23 @@ def test_which_tasks_an_empty_disk_gets(sentence: str) -> None:
 
 def test_no_snapshot_at_all_is_nothing_to_bring() -> None:
     assert choose_tasks(set(), dict, host="a") == ()
+
+
+@pytest.mark.parametrize("prefer", [False, True])
+def test_a_task_whose_offset_file_is_damaged_is_restored_in_the_first_run_h64(
+    tmp_path: Path, config: Config, prefer: bool
+) -> None:
+    state_dir = tmp_path / "healthy"
+    for store in ("counts", "names"):
+        make_key_value(state_dir, "0_1", store, Pairs(pairs=some_pairs(40), applied_offset=99))
+    save(config, state_dir)
+    before = contents(state_dir, tmp_path / "before")
+    (state_dir / APPLICATION / "0_1" / ".checkpoint").write_text("garbage\n")
+
+    report = prepare(state_dir, config, allow_unchecked_changelog=True, prefer_snapshots=prefer)
+
+    assert [each.outcome for each in report.stores] == ["restored", "restored"], report
+    assert not (state_dir / APPLICATION / "0_1" / ".checkpoint").exists()
+    (kept,) = (state_dir / APPLICATION).glob(".snapstore/quarantine/*-0_1/0_1/.checkpoint")
+    assert kept.read_text() == "garbage\n"
+    assert contents(state_dir, tmp_path / "after") == before

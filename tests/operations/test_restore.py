@@ -13,6 +13,7 @@ from snapstore.errors import (
     BlobCorruptError,
     BlobMissingError,
     PartialFailureError,
+    RefusedError,
     RunInProgressError,
     SnapshotNotFoundError,
     StorageError,
@@ -667,3 +668,29 @@ def test_a_dry_run_says_what_would_be_done_and_writes_nothing(
     assert not (tmp_path / "fresh").exists()
     done = lab.restore(tmp_path / "fresh")
     assert sum(store.fetch_bytes for store in fresh.tasks[0].stores) == done.fetched_bytes
+
+
+@pytest.mark.parametrize("kind", ["garbage", "folder"])
+def test_what_is_replaced_need_not_be_readable_h64(tmp_path: Path, kind: str) -> None:
+    lab = RestoreLab(tmp_path)
+    for store in ("counts", "names"):
+        content = Pairs(pairs=some_pairs(20), applied_offset=99)
+        make_key_value(tmp_path / "source", "0_1", store, content)
+    lab.save(tmp_path / "source")
+    target = tmp_path / "target"
+    make_key_value(target, "0_1", "counts", Pairs(pairs=some_pairs(5), applied_offset=9))
+    make_key_value(target, "0_1", "names", Pairs(pairs=some_pairs(5), applied_offset=9))
+    checkpoint = target / APPLICATION / "0_1" / ".checkpoint"
+    if kind == "folder":
+        checkpoint.mkdir()
+        (checkpoint / "file").touch()
+    else:
+        checkpoint.write_text("garbage\n")
+
+    with pytest.raises(RefusedError, match=r"cannot be read, and names may have an offset in it"):
+        lab.restore(target, lab.requests(store="counts"), REPLACE)
+    lab.restore(target, options=REPLACE)
+
+    assert not checkpoint.exists()
+    restored, source = (contents(each, tmp_path / "x") for each in (target, tmp_path / "source"))
+    assert restored == source

@@ -5,6 +5,7 @@ import os
 import stat
 import subprocess
 import sys
+import tempfile
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
@@ -15,9 +16,10 @@ import pytest
 
 from snapstore.errors import ConfigError, NoSpaceError, UnsafePathError
 from snapstore.operations.restore import RestoreOptions
-from snapstore.operations.restore_target import check_target
-from snapstore.operations.stage_files import FileWriter, Permissions
+from snapstore.operations.restore_target import check_target, remark_on_place
+from snapstore.operations.stage_files import FileWriter, Permissions, told_of_owner
 from tests.support.restore_lab import REPLACE, UNCHECKED, RestoreLab, contents, modes
+from tests.support.second_user import GID, UID, as_second_user
 from tests.support.streams_store import APPLICATION, Pairs, make_key_value, make_window, some_pairs
 
 MIB = 1 << 20
@@ -264,6 +266,7 @@ def test_g98_an_owner_or_mode_that_cannot_be_set_is_a_warning_only(tmp_path: Pat
     assert said.stdout.startswith("1 owner or mode of ")
     assert "could not be set: Operation not permitted" in said.stdout
     assert [(tmp_path / name).read_bytes() for name in "ab"] == [b"bytes", b"bytes"]
+    assert [(tmp_path / name).stat().st_mode & 0o777 for name in "ab"] == [0o640, 0o640]
 
 
 def test_a_link_in_staging_is_not_followed(tmp_path: Path) -> None:
@@ -303,3 +306,58 @@ def test_the_rate_is_limited(lab: RestoreLab, tmp_path: Path) -> None:
     )
 
     assert time.monotonic() - began > lab.downloaded_bytes / (2 * MIB) * 0.9
+
+
+@needs_root
+def test_an_owner_that_only_root_can_give_is_told_h74() -> None:
+    def told() -> None:
+        said = told_of_owner(Permissions(owner=(1000, 1000)))
+        assert said is not None
+        assert "restore.owner is 1000:1000" in said
+        assert told_of_owner(Permissions(owner=(UID, GID))) is None
+
+    as_second_user(told)
+    assert told_of_owner(Permissions(owner=(1000, 1000))) is None
+
+
+def test_a_target_that_does_not_stay_is_told_h69() -> None:
+    told = remark_on_place(Path("/tmp/kafka-streams"))
+    assert told is not None
+    assert "a reboot or a cleaner takes it away" in told
+    assert remark_on_place(Path("/var/lib/orders")) is None
+
+
+def test_the_plan_of_a_restore_below_a_temporary_folder_says_so_h69(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(tempfile, "tempdir", str(tmp_path))
+    lab = RestoreLab(tmp_path)
+    content = Pairs(pairs=some_pairs(5), applied_offset=9)
+    make_key_value(tmp_path / "source", "0_1", "counts", content)
+    lab.save(tmp_path / "source")
+    notes = lab.plan(tmp_path / "target").notes
+    assert any("a reboot or a cleaner takes it away" in note for note in notes)
+
+
+def test_a_target_inside_a_repository_is_refused_h74(tmp_path: Path) -> None:
+    RestoreLab(tmp_path)
+    with pytest.raises(UnsafePathError, match="is in a snapstore repository"):
+        check_target(tmp_path / "repository" / "blobs" / "state")
+
+
+@needs_root
+def test_something_mounted_in_a_task_is_told_and_stays_h74(tmp_path: Path) -> None:
+    lab = RestoreLab(tmp_path)
+    content = Pairs(pairs=some_pairs(5), applied_offset=9)
+    store = make_key_value(tmp_path / "state", "0_1", "counts", content)
+    lab.save(tmp_path / "state")
+    place = store.parent / "on another disk"
+    place.mkdir()
+    subprocess.run(["mount", "-t", "tmpfs", "none", str(place)], check=True)
+    try:
+        (place / "file").write_text("precious")
+        with pytest.raises(UnsafePathError, match="something is mounted on"):
+            lab.restore(tmp_path / "state", options=REPLACE)
+        assert (place / "file").read_text() == "precious"
+    finally:
+        subprocess.run(["umount", str(place)], check=True)

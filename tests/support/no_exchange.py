@@ -4,13 +4,14 @@ import ctypes
 import errno
 import platform
 import struct
+from collections.abc import Sequence
 
 _RENAMEAT2 = {"x86_64": 316, "aarch64": 276}
 _RENAME_EXCHANGE = 2
 _NR, _FLAGS = 0, 48
 """Offsets in struct seccomp_data: the system call's number, and its fifth argument."""
-_LOAD, _JUMP_IF_EQUAL, _RETURN = 0x20, 0x15, 0x06
-_ALLOW, _ERRNO = 0x7FFF0000, 0x00050000
+LOAD, JUMP_IF_EQUAL, RETURN = 0x20, 0x15, 0x06
+ALLOW, ERRNO = 0x7FFF0000, 0x00050000
 _PR_SET_SECCOMP, _PR_SET_NO_NEW_PRIVS, _FILTER = 22, 38, 2
 
 
@@ -21,13 +22,18 @@ class _Program(ctypes.Structure):
 def forbid_exchange() -> None:
     """Let renameat2 answer EINVAL to RENAME_EXCHANGE in this process from now on (seccomp(2))."""
     steps = (
-        (_LOAD, 0, 0, _NR),
-        (_JUMP_IF_EQUAL, 0, 3, _RENAMEAT2[platform.machine()]),
-        (_LOAD, 0, 0, _FLAGS),
-        (_JUMP_IF_EQUAL, 0, 1, _RENAME_EXCHANGE),
-        (_RETURN, 0, 0, _ERRNO | errno.EINVAL),
-        (_RETURN, 0, 0, _ALLOW),
+        (LOAD, 0, 0, _NR),
+        (JUMP_IF_EQUAL, 0, 3, _RENAMEAT2[platform.machine()]),
+        (LOAD, 0, 0, _FLAGS),
+        (JUMP_IF_EQUAL, 0, 1, _RENAME_EXCHANGE),
+        (RETURN, 0, 0, ERRNO | errno.EINVAL),
+        (RETURN, 0, 0, ALLOW),
     )
+    install(steps)
+
+
+def install(steps: Sequence[tuple[int, int, int, int]]) -> None:
+    """Have the kernel ask a program, given as classic BPF, before each system call."""
     program = _Program(len(steps), b"".join(struct.pack("=HBBI", *step) for step in steps))
     libc = ctypes.CDLL(None, use_errno=True)
     for order in (

@@ -1,8 +1,10 @@
 """Plan how the offsets of restored stores are noted in a staged task directory."""
 
+import os
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
+from snapstore.errors import CaptureError, RefusedError
 from snapstore.layouts.kafka_streams.checkpoint import (
     Offsets,
     parse_checkpoint,
@@ -109,8 +111,13 @@ def _task_file(task_dir: Path, lines: Offsets) -> list[Note]:
 
 def _file_note(task_dir: Path, name: str, content: bytes | None) -> list[Note]:
     path = task_dir / name
-    there = read_source(path) if path.exists() else None
-    return [] if there == content else [FileNote(name=name, content=content)]
+    if not os.path.lexists(path):
+        return [] if content is None else [FileNote(name=name, content=content)]
+    try:
+        as_it_is = read_source(path) == content
+    except CaptureError:
+        as_it_is = False
+    return [] if as_it_is else [FileNote(name=name, content=content)]
 
 
 def _kept_lines(
@@ -123,9 +130,21 @@ def _kept_lines(
     path = task_dir / CHECKPOINT
     if not path.exists():
         return {}
-    offsets = parse_checkpoint(read_source(path), path)
     first = restored[0].store
     replaced = {description.store.store for description in restored}
+    try:
+        offsets = parse_checkpoint(read_source(path), path)
+    except CaptureError as error:
+        others = sorted({*content.names()} - replaced)
+        if not others:
+            # Whatever it is, all that it could speak of is being replaced.
+            return {}
+        raise RefusedError(
+            f"{CHECKPOINT} of task {first.task} cannot be read, and {', '.join(others)} may have an"
+            " offset in it",
+            hint="restore the whole task, or set the file aside with fsck --repair first",
+            path=str(path),
+        ) from error
     known = {
         description.store.store: description.positions[0].position.changelog.topic
         for description in restored
