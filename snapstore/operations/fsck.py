@@ -29,6 +29,7 @@ from snapstore.model.verdict import Bounds, LogBounds
 from snapstore.operations.fsck_read import ReadStore, made_at, read_store
 from snapstore.operations.fsck_report import CheckedTask, FsckReport
 from snapstore.operations.fsck_settling import ReadTask, Settling
+from snapstore.operations.group_rights import remark_on_group
 from snapstore.operations.guarantee import log_ends
 from snapstore.operations.stopping import Stop
 from snapstore.operations.topic_history import Fences, is_of_old_topic
@@ -111,7 +112,9 @@ def fsck(state_dir: Path, ports: FsckPorts, options: FsckOptions) -> FsckReport:
     if not tasks and settling.notes():
         raise StoreChangedError(settling.notes()[0], hint="try again", path=str(state_dir))
     _require_names([task.facts for task in tasks], options)
-    return _report(state_dir, tasks, ports, options, settling.notes())
+    rights = remark_on_group(state_dir)
+    notes = [*settling.notes(), *([rights] if rights else [])]
+    return _report(state_dir, tasks, ports, options, notes)
 
 
 def examine(state_dir: Path, ports: FsckPorts, options: FsckOptions, locks: Locks) -> FsckReport:

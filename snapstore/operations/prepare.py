@@ -11,6 +11,7 @@ from snapstore.model.identity import StoreId, natural_order
 from snapstore.model.verdict import Kind, Verdict
 from snapstore.operations.fsck import FsckOptions, FsckPorts, fsck
 from snapstore.operations.fsck_report import FsckReport
+from snapstore.operations.group_rights import remark_on_group
 from snapstore.operations.mend import MendedTask, interrupted, mend
 from snapstore.operations.mend_plan import MendPlan, plan_mend
 from snapstore.operations.prepare_plan import Decision, Saved, Share, choose_tasks, decide
@@ -143,6 +144,8 @@ def prepare(state_dir: Path, ports: PreparePorts, options: PrepareOptions) -> Pr
         notes += [
             note for task in report.tasks for note in ports.fsck.accepted(task.facts.task_dir)
         ]
+    if rights := remark_on_group(state_dir):
+        notes.append(rights)
     done = {store.store for each in restored for store in each.stores}
     return PrepareReport(
         stores=_outcomes(() if report is None else report.verdicts, done, mended, plan.decisions),

@@ -8,6 +8,8 @@ from pathlib import Path
 
 import pytest
 
+from snapstore.operations.fsck import FsckOptions, fsck
+from tests.support.mend_lab import ports
 from tests.support.restore_lab import REPLACE, UNCHECKED, RestoreLab
 from tests.support.second_user import GID, as_second_user, common_ground, needs_root
 from tests.support.streams_store import APPLICATION, Pairs, make_key_value, some_pairs
@@ -102,3 +104,16 @@ def test_a_directory_of_one_user_is_not_opened_to_a_group(ground: Path) -> None:
 
     for path in (ground / "volume").rglob("*"):
         assert not path.stat().st_mode & 0o020
+
+
+def test_what_the_group_cannot_write_is_told_by_fsck_h11(ground: Path) -> None:
+    volume = ground / "volume"
+    RestoreLab.reopened(ground / "lab").restore(volume)
+    assert not fsck(volume, ports(), FsckOptions()).notes
+
+    names = volume / APPLICATION / "0_1" / "rocksdb" / "names"
+    (names / "CURRENT").chmod(0o640)
+
+    (note,) = fsck(volume, ports(), FsckOptions()).notes
+    assert "cannot be written by it" in note
+    assert str(names / "CURRENT") in note
