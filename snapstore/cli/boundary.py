@@ -98,6 +98,15 @@ def _tell(
     facts: dict[str, object] | None = None,
     trace: str | None = None,
 ) -> int:
+    session.log(
+        "error",
+        "error",
+        f"error: {message}" + (f" (hint: {hint})" if hint else ""),
+        code=code,
+        exit_code=exit_with,
+        hint=hint,
+        error_facts=facts or {},
+    )
     if session.json:
         from snapstore.cli.document import encode
 

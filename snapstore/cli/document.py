@@ -16,13 +16,13 @@ def encode(document: Mapping[str, object]) -> str:
 def _plain(value: object) -> Any:
     match value:
         case Mapping():
-            return {str(key): _plain(inner) for key, inner in value.items()}
+            return {_plain(str(key)): _plain(inner) for key, inner in value.items()}
         case list() | tuple() | set() | frozenset():
             return [_plain(inner) for inner in value]
         case timedelta():
             return value.total_seconds()
         case Path():
-            return str(value)
+            return _plain(str(value))
         case msgspec.Struct():
             return _plain(msgspec.structs.asdict(value))
         case bytes():

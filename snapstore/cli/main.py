@@ -44,6 +44,7 @@ def run(arguments: Sequence[str], env: Mapping[str, str]) -> int:
     """Run one command line and return its exit code."""
     session = Session(env)
     session.json = "--json" in arguments
+    session.arguments = tuple(arguments)
 
     def work() -> int | None:
         # Not snapstore.main(), which ends the process by itself when stdout is closed.
@@ -51,7 +52,10 @@ def run(arguments: Sequence[str], env: Mapping[str, str]) -> int:
             code = snapstore.invoke(context)
         return code if isinstance(code, int) else None
 
-    return guarded(session, work)
+    code = guarded(session, work)
+    level = "info" if code == 0 else "error"
+    session.log(level, "ended", f"ended: exit code {code}", exit_code=code, seconds=session.elapsed)
+    return code
 
 
 def main() -> None:

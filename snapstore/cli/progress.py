@@ -13,7 +13,7 @@ import msgspec
 from snapstore.cli.document import encode
 from snapstore.cli.folding import Folded
 from snapstore.cli.text import plain
-from snapstore.model.report import Advanced, Event, Noted, StoreFinished, StoreStarted
+from snapstore.model.report import Advanced, Event, Noted, StoreFinished, StoreStarted, nobody
 from snapstore.model.units import count, format_duration, format_size
 
 EVERY_SECONDS: Final = 10.0
@@ -28,6 +28,7 @@ class Reporter:
         self._tell_notes = tell_notes
         self._folded = Folded(lambda message: self._write(f"note: {message}"))
         self._lock = threading.Lock()
+        self.log: Callable[[Event], None] = nobody
 
     def __enter__(self) -> Self:
         return self
@@ -44,6 +45,7 @@ class Reporter:
     def __call__(self, event: Event) -> None:
         """Take an event; called from any thread."""
         with self._lock:
+            self.log(event)
             if not isinstance(event, Noted):
                 self._show(event)
             elif event.message not in self.notes:
@@ -63,6 +65,7 @@ class JsonLines(Reporter):
 
     def __call__(self, event: Event) -> None:
         with self._lock:
+            self.log(event)
             if isinstance(event, Noted):
                 self.notes.append(event.message)
             body = {"kind": "event", "event": type(event).__name__, **msgspec.structs.asdict(event)}

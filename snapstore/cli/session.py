@@ -33,8 +33,10 @@ class Session:
         self.verbose = 0
         self.config_file: str | None = None
         self.repository: str | None = None
+        self.arguments: Sequence[str] = ()
         self.notes: list[str] = []
         self._folded = Folded(self._write_note)
+        self._logs = False
         self._began = time.monotonic()
         self._reporter: Reporter | None = None
 
@@ -57,14 +59,25 @@ class Session:
             given["repository.url"] = (self.repository, "--repository")
         config = load_config(self.config_file, env=self.env, overrides=given)
         self.redact.learn(config)
-        for note in config.notes:
-            self.note(note)
         # Of the library only the Kafka client has lines for a log.
         if config.kafka.bootstrap is not None or config.logging.file is not None or self.verbose:
             from snapstore.cli.logs import configure
 
             configure(config.logging, verbose=self.verbose, quiet=self.quiet, redact=self.redact)
+            if config.logging.file is not None and not self._logs:
+                self._logs = True
+                line = " ".join(("snapstore", *map(plain, self.arguments)))
+                self.log("info", "began", f"began: {line}", arguments=self.arguments)
+        for note in config.notes:
+            self.note(note)
         return config
+
+    def log(self, level: str, event: str, message: str, **facts: object) -> None:
+        """Write a line to the configured log file; nothing where none is."""
+        if self._logs:
+            from snapstore.cli.logs import tell
+
+            tell(level, event, message, **facts)
 
     @contextmanager
     def reporting(self) -> Iterator["Reporter"]:
@@ -78,6 +91,7 @@ class Session:
             no_progress=self.no_progress,
             redact=self.redact,
         )
+        reporter.log = self._logged
         with reporter:
             self._reporter = reporter
             try:
@@ -86,9 +100,24 @@ class Session:
                 self._reporter = None
         self.notes.extend(reporter.notes)
 
+    def _logged(self, event: "Event") -> None:
+        """Write what an operation tells to the log file."""
+        from snapstore.model.report import Noted, StoreFinished, StoreStarted
+
+        match event:
+            case StoreStarted():
+                self.log("debug", "store_started", f"{event.store}: {event.stage} begins")
+            case StoreFinished():
+                level = "info" if event.ok else "error"
+                told = f"{event.store}: {event.outcome}"
+                self.log(level, "store_finished", told, store=str(event.store), ok=event.ok)
+            case Noted():
+                self.log("warning", "note", event.message)
+
     def answer(self, kind: str, body: Mapping[str, object], lines: Sequence[str]) -> None:
         """Print the answer to a question: ``body`` as JSON, or ``lines``."""
         self._folded.end()
+        self.log("info", "answer", lines[-1] if lines else kind, kind=kind)
         if self.json:
             from snapstore.cli.document import encode
 
@@ -112,12 +141,15 @@ class Session:
         """Print what was done; ``-q`` leaves it out."""
         if self.json or not self.quiet:
             self.answer(kind, body, lines)
+        else:
+            self.log("info", "answer", lines[-1] if lines else kind, kind=kind)
 
     def note(self, message: str) -> None:
         """Tell something once, on stderr, that is no part of the answer."""
         if message in self.notes:
             return
         self.notes.append(message)
+        self.log("warning", "note", message)
         if not self.json and not self.quiet:
             self._folded.tell(message)
 

@@ -118,10 +118,14 @@ class RetentionConfig(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_
 
 
 class LoggingConfig(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """What goes to the log file; the terminal is governed by ``-v`` and ``-q``."""
+    """What goes to the log file; the terminal is governed by ``-v`` and ``-q``.
 
-    level: Literal["debug", "info", "warning", "error"] = "warning"
+    ``info`` is a line for the beginning and the end of each run and for each store, note and error.
+    """
+
+    level: Literal["debug", "info", "warning", "error"] = "info"
     file: str | None = None
+    format: Literal["text", "json"] = "text"
 
 
 class Sections(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):

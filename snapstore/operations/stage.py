@@ -181,7 +181,7 @@ def staged_errors(description: Description) -> Iterator[None]:
     except (SourceDamagedError, StoreNotFoundError, UnknownOffsetError) as error:
         raise IntegrityError(
             f"the snapshot of {description.store} does not open as a store: {shown(error.message)}",
-            hint="the target was left as it was; verify --open-store finds such snapshots",
+            hint="the target was left as it was; snapstore verify --open finds such snapshots",
             stores=[str(description.store)],
         ) from error
 

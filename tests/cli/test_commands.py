@@ -2,6 +2,7 @@
 
 import json
 import os
+import shutil
 import subprocess
 import sys
 from pathlib import Path
@@ -190,6 +191,28 @@ def test_snapshot_names_the_application_where_there_are_several_h71(
     table = cli(*line).out.splitlines()
     assert table[0].split()[:3] == ["APPLICATION", "TASK", "STORE"]
     assert {line.split()[0] for line in table[1:-1]} == {"ks440-alos", "ks440-alos-hot"}
+
+
+def test_a_name_that_is_not_utf_8_is_told_and_stops_no_other_store_h38(
+    cli: Cli, url: str, state_dir: Path
+) -> None:
+    stores = os.fsencode(state_dir / "ks440-alos/1_0/rocksdb")
+    other = os.fsencode(state_dir) + b"/other\xfe"
+    shutil.copytree(os.fsdecode(stores + b"/count"), os.fsdecode(stores + b"/odd\xff"))
+    shutil.copytree(state_dir / "ks440-alos", os.fsdecode(other))
+    for loudness in ((), ("--json",)):
+        seen = cli("discover", state_dir, *loudness)
+        assert seen.code in (0, 3), seen.err
+        assert r"odd\udcff" in seen.out.replace("\\\\", "\\")
+        line = ("snapshot", "-r", url, "--state-dir", state_dir, "--task", "1_0", *loudness)
+        taken = cli(*line)
+        assert taken.code == 3, taken.err
+    outcomes = {
+        (item["application"], item["store"]): item["status"] for item in taken.document["items"]
+    }
+    assert outcomes["ks440-alos", "count"] == "stored"
+    odd = {name for name, status in outcomes.items() if status == "failed"}
+    assert {store for application, store in odd if application == "ks440-alos"} == {r"odd\udcff"}
 
 
 def test_a_store_that_is_named_twice_is_taken_once(cli: Cli, url: str, state_dir: Path) -> None:
