@@ -137,6 +137,7 @@ class RestoreVerbs(ProofVerbs):
             staged_replay = None
             if replay is not None:
                 require_one(replay, [each.candidates[0].store for each in requests])
+            if replay is not None or changelog is not None:
                 staged_replay = StagedReplay(
                     replay,
                     ReplayPorts(

@@ -2,7 +2,8 @@
 
 What follows a snapshot is replayed by the application, or by snapstore. Nothing that was deleted in
 between may come back. Proved is that by time (``model.horizon``), or by the log: if no offset is
-missing in it, it tells all deletions there were, and they can be applied to the files first.
+missing in it, it tells all deletions there were, and they can be applied to the files first; or
+snapstore must replay it, right away.
 """
 
 from collections.abc import Callable, Sequence
@@ -12,6 +13,7 @@ from msgspec import structs
 
 from snapstore.errors import (
     IntegrityError,
+    NotReplayableError,
     RefusedError,
     SnapshotNotFoundError,
     TombstoneHorizonError,
@@ -19,7 +21,7 @@ from snapstore.errors import (
 from snapstore.model.changelog import PartitionState
 from snapstore.model.guarantee import require_committed_snapshot
 from snapstore.model.horizon import retained_until
-from snapstore.model.identity import ChangelogPartition
+from snapstore.model.identity import ChangelogPartition, StoreId
 from snapstore.model.resume import (
     CLOCK_MARGIN,
     Overrides,
@@ -27,18 +29,15 @@ from snapstore.model.resume import (
     require_deadline,
 )
 from snapstore.model.snapshot import Description, Fence, Position, Snapshot
-from snapstore.model.units import count
 from snapstore.operations.fence import check_seen
 from snapstore.operations.guarantee import configured_guarantee
-from snapstore.operations.replay_layout import deleting_layout
+from snapstore.operations.replay_layout import deleting_layout, replay_layout
 from snapstore.operations.replay_plan import ReplayGoal, stop_at
-from snapstore.operations.tail import MOST_DELETIONS, TooManyDeletionsError, read_tail, settled
+from snapstore.operations.tail import read_tail, settled
 from snapstore.ports import Changelog, Clock, Layout
 from snapstore.repository import Catalog
 
 Layouts = Callable[[str], Layout]
-
-BY_REPLAY = "let snapstore replay what follows it: restore --replay"
 
 
 class Proof:
@@ -109,36 +108,40 @@ class Proof:
         return self._by_reading(plan, snapshot.description)
 
     def _by_reading(self, plan: ResumePlan, description: Description) -> ResumePlan:
-        """Prove a plan by the tail as it is now, or raise TombstoneHorizonError."""
+        """Prove a plan by the tail as it is now, or raise TombstoneHorizonError.
+
+        A plan that still asks for a tail without a gap is right if snapstore carries it out.
+        """
         changelog = plan.changelog
         seen = self._changelog.inspect(changelog, now=self._clock())
         deadline = retained_until(seen.observed_at, seen.delete_retention_ms, self._clock_margin)
-        if seen.observed_at >= deadline:
-            require_deadline(plan)
         stop = seen.high_watermark
         if settled(self._changelog, seen, self._clock).log_end < stop:
             raise _unproved(plan, "an open transaction hides what follows it")
-        try:
-            tail = read_tail(
-                self._changelog, changelog, plan.start, stop, leader_epoch=plan.leader_epoch
-            )
-        except TooManyDeletionsError:
-            why = f"more than {MOST_DELETIONS:,} keys were deleted after it"
-            raise _unproved(plan, why, replay=True) from None
+        tail = read_tail(
+            self._changelog, changelog, plan.start, stop, leader_epoch=plan.leader_epoch
+        )
         if not tail.report.gap_free:
             require_deadline(plan)
-        if tail.deletions and not _can_delete(self._layouts(description.layout), description, seen):
-            keys = count(len(tail.deletions), "key")
-            why = f"only a replay tells what becomes of {keys} that the log deletes"
-            raise _unproved(plan, why, replay=True)
-        note = f"nothing dates what follows offset {plan.start - 1} of {changelog}: it was read"
-        return structs.replace(
-            plan,
-            deadline=deadline,
-            gap_free_required=False,
-            deletions=tail.deletions,
-            notes=(*plan.notes, note),
+        layout = self._layouts(description.layout)
+        deletions = tail.deletions
+        known = deletions is not None and (not deletions or _can_delete(layout, description, seen))
+        if deletions is not None and known and seen.observed_at < deadline:
+            note = f"nothing dates what follows offset {plan.start - 1} of {changelog}: it was read"
+            return structs.replace(
+                plan,
+                deadline=deadline,
+                gap_free_required=False,
+                deletions=deletions,
+                notes=(*plan.notes, note),
+            )
+        if not can_replay(layout, description.store, description.store_type):
+            raise _unproved(plan, "only a replay tells what it deletes, and snapstore cannot do it")
+        note = (
+            f"what follows offset {plan.start - 1} of {changelog} is right only if snapstore "
+            "replays it: restore does"
         )
+        return structs.replace(plan, deadline=None, notes=(*plan.notes, note))
 
     def _later_fences(self, snapshot: Snapshot, changelog: ChangelogPartition) -> Sequence[Fence]:
         """Return the fences of newer snapshots; an entry that cannot be used is passed over."""
@@ -165,13 +168,22 @@ def _can_delete(layout: Layout, description: Description, state: PartitionState)
     )
 
 
-def _unproved(plan: ResumePlan, why: str, *, replay: bool = False) -> TombstoneHorizonError:
-    hint = "use a newer snapshot, or let the application rebuild from the changelog"
-    if replay:
-        hint = BY_REPLAY
+def can_replay(layout: Layout, store: StoreId, store_type: str) -> bool:
+    """Whether snapstore can replay a store of that type."""
+    rules = replay_layout(layout)
+    if rules is None:
+        return False
+    try:
+        rules.require_replayable(store, store_type)
+    except NotReplayableError:
+        return False
+    return True
+
+
+def _unproved(plan: ResumePlan, why: str) -> TombstoneHorizonError:
     return TombstoneHorizonError(
         f"deletions in {plan.changelog} may be lost before the application has replayed: {why}",
-        hint=hint,
+        hint="use a newer snapshot, or let the application rebuild from the changelog",
         changelog=str(plan.changelog),
         deadline=None,
     )

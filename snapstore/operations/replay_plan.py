@@ -82,6 +82,25 @@ def require_one(goal: ReplayGoal, stores: Sequence[StoreId]) -> None:
         )
 
 
+def held_to(
+    planned: Sequence[PlannedReplay], proved: Sequence[ResumePlan]
+) -> tuple[PlannedReplay, ...]:
+    """Return replays that end no later than their snapshot was proved for.
+
+    Whoever proved it may have known of a smaller ``delete.retention.ms`` meanwhile.
+    """
+    limits = {plan.changelog: plan.deadline for plan in proved if not plan.gap_free_required}
+    return tuple(_held_to(each, limits.get(each.plan.changelog)) for each in planned)
+
+
+def _held_to(planned: PlannedReplay, limit: datetime | None) -> PlannedReplay:
+    own = planned.plan.deadline
+    if limit is None or own is None or own <= limit:
+        return planned
+    plan = msgspec.structs.replace(planned.plan, deadline=limit)
+    return msgspec.structs.replace(planned, plan=plan)
+
+
 def narrowed(planned: PlannedReplay, position: ChangelogPosition) -> PlannedReplay:
     """Begin where the store has got to, if that is later than where it was fenced.
 

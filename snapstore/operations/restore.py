@@ -101,7 +101,7 @@ def _require_replayable(tasks: Sequence[Task], ports: RestorePorts) -> None:
         return
     for task in tasks:
         for wanted in task.wanted:
-            ports.replay.require_possible(wanted.snapshot.description)
+            ports.replay.require_possible(wanted)
 
 
 class _Done(msgspec.Struct, frozen=True, kw_only=True):
@@ -229,7 +229,7 @@ class _Run:
         replayed: tuple[ReplayedStore, ...] = ()
         if self._ports.replay is not None:
             replayed = self._ports.replay.run(plan, area, writer)
-        if changed or self._ports.replay is not None:
+        if changed or replayed:
             settle(area.staged(name), writer)
         self._require_time(plan)
         self._set_aside(task, plan, area, writer)
@@ -306,7 +306,7 @@ class _Run:
             return
         for store in plan.stores:
             deadline = store.wanted.replay_before
-            if deadline is None:
+            if deadline is None or store.wanted.needs_replay:
                 continue
             if self._ports.clock() >= deadline:
                 raise TombstoneHorizonError(

@@ -13,7 +13,7 @@ from snapstore.errors import SnapstoreError, UnavailableError
 from snapstore.model.guarantee import FoundGuarantee, of_snapshot, require_committed
 from snapstore.model.identity import ChangelogPartition
 from snapstore.model.report import Noted
-from snapstore.model.snapshot import Description, Position
+from snapstore.model.snapshot import Position
 from snapstore.model.store import ChangelogPosition, StoreLocation
 from snapstore.operations.guarantee import configured_guarantee, status_of
 from snapstore.operations.replay import (
@@ -26,8 +26,8 @@ from snapstore.operations.replay import (
 )
 from snapstore.operations.replay_layout import require_replay_layout
 from snapstore.operations.replay_marker import clear_marker, has_marker, set_marker
-from snapstore.operations.replay_plan import PlannedReplay, ReplayGoal, narrowed
-from snapstore.operations.restore_plan import StorePlan, TaskPlan
+from snapstore.operations.replay_plan import PlannedReplay, ReplayGoal, held_to, narrowed
+from snapstore.operations.restore_plan import StorePlan, TaskPlan, Wanted
 from snapstore.operations.stage import staged_location
 from snapstore.operations.stage_files import FileWriter
 from snapstore.operations.work_area import WorkArea
@@ -41,16 +41,21 @@ class ReplayedStore(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class StagedReplay:
-    """Brings the stores of staged tasks forward."""
+    """Brings the stores of staged tasks forward: up to a goal, or only those that need it."""
 
-    def __init__(self, goal: ReplayGoal, ports: ReplayPorts) -> None:
-        self._goal = goal
+    def __init__(self, goal: ReplayGoal | None, ports: ReplayPorts) -> None:
+        self._all = goal is not None
+        self._goal = goal or ReplayGoal()
         self._ports = ports
 
-    def require_possible(self, description: Description) -> None:
+    def concerns(self, wanted: Wanted) -> bool:
+        """Whether a store is replayed."""
+        return bool(wanted.snapshot.description.positions) and (self._all or wanted.needs_replay)
+
+    def require_possible(self, wanted: Wanted) -> None:
         """Raise NotReplayableError, before anything is written, where that is known by then."""
-        if description.positions:
-            require_replayable(description, self._ports)
+        if self.concerns(wanted):
+            require_replayable(wanted.snapshot.description, self._ports)
 
     def can_go_on(self, plan: TaskPlan, area: WorkArea) -> bool:
         """Whether staging holds what an interrupted replay of the same snapshots has left.
@@ -77,9 +82,12 @@ class StagedReplay:
 
         Any other error clears the marker.
         """
+        stores = [store for store in plan.stores if self.concerns(store.wanted)]
+        if not stores:
+            return ()
         set_marker(area, plan.task_dir.name, _mark(plan), files)
         try:
-            return tuple(self._run_store(plan, store, area, files) for store in plan.stores)
+            return tuple(self._run_store(plan, store, area, files) for store in stores)
         except UnavailableError:
             raise
         except SnapstoreError:
@@ -98,7 +106,9 @@ class StagedReplay:
                 self._ports,
                 of_snapshot(description, configured_guarantee(self._ports.layout)),
             )
-            for each in plan_replays(description.positions, self._ports, self._goal)
+            for each in held_to(
+                plan_replays(description.positions, self._ports, self._goal), store.wanted.resume
+            )
         ]
         replayed = replay_store(location, planned, self._ports) if planned else ()
         reached = reached_positions(description.positions, replayed)

@@ -22,6 +22,7 @@ from snapstore.model.resume import Evidence, Overrides, plan_resume, require_dea
 from snapstore.model.snapshot import Fence, NotedDeletions, Position
 from snapstore.model.store import ChangelogPosition, StoreLocation
 from snapstore.operations.fence import fence_at
+from snapstore.operations.proof import can_replay
 from snapstore.operations.replay_layout import deleting_layout, replay_layout
 from snapstore.operations.tail import Inherited, TailNote, note_tail
 from snapstore.ports import Changelog, Clock, Layout, StoreView
@@ -38,8 +39,9 @@ UNFENCED = (
 class Fenced(msgspec.Struct, frozen=True, kw_only=True):
     """Positions with their fences, and the deletions that these tell of.
 
-    ``refusal`` says why the snapshot could not be restored just now, None if it could; ``final``
-    that no other way to take one would do better.
+    ``refusal`` says why nothing proves that the snapshot stays restorable, None if that is proved.
+    With the fact ``by_replay`` it can be restored all the same, by snapstore's own replay, as long
+    as compaction has not begun. ``final``: no other way to take one would do better.
     """
 
     positions: tuple[Position, ...]
@@ -133,6 +135,8 @@ class Fencer:
         except ChangelogTruncatedError as error:
             return Fenced(positions=(Position(position=position, fence=fence),), refusal=error)
         refusal = _refusal(position, note, state)
+        if isinstance(refusal, TombstoneHorizonError) and note.whole:
+            refusal.facts["by_replay"] = can_replay(self._layout, store, location.store_type)
         return Fenced(
             positions=(Position(position=position, fence=note.fence),),
             deletions=(NotedDeletions(changelog=position.changelog, deletions=note.deletions),)

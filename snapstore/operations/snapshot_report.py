@@ -21,7 +21,8 @@ class StoreOutcome(msgspec.Struct, frozen=True, kw_only=True):
     for; ``same_as`` is the one before. ``empty``: there is no state yet. ``failed``: ``error``.
     ``source`` is where it was taken from, if it was looked at. ``remarks`` are sentences on what
     the offsets show.
-    ``unrestorable`` says why what was stored, or is unchanged, could not be restored now.
+    ``unrestorable`` says why what was stored, or is unchanged, is not sure to come back; with the
+    fact ``by_replay``, that snapstore can restore it as long as compaction has not begun.
     """
 
     store: StoreId

@@ -172,6 +172,7 @@ class _Survey:
             lag = sum(each.lag_records or 0 for each in partitions)
             lag_bytes = sum(each.lag_bytes or 0 for each in partitions)
         seconds = restore_seconds(found.snapshot.size_bytes, lag, self._options.rates)
+        advice += [note for each in found.seen for note in each.plan.notes]
         limits = [(each.limit, each.state) for each in found.seen if each.limit is not None]
         advice += advise(limits, now=self._clock(), interval=interval, restore_seconds=seconds)
         return StoreFreshness(

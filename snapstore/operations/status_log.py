@@ -24,7 +24,7 @@ from snapstore.model.lifetime import (
 )
 from snapstore.model.resume import ResumePlan
 from snapstore.model.snapshot import Position, Snapshot
-from snapstore.operations.proof import BY_REPLAY, Layouts, Proof
+from snapstore.operations.proof import Layouts, Proof
 from snapstore.operations.replay_plan import ReplayGoal
 from snapstore.ports import Changelog, Clock
 from snapstore.repository import Catalog
@@ -164,7 +164,7 @@ def _advice(
     if isinstance(error, TombstoneHorizonError):
         dated = each.fence is not None and each.fence.behind_since is not None
         advice = advise_on_horizon(state, dated=dated, interval=interval)
-        return (BY_REPLAY, advice) if error.hint == BY_REPLAY else (advice,)
+        return (advice,)
     if isinstance(error, ChangelogTruncatedError):
         return (advise_on_truncation(state, interval),)
     return ()

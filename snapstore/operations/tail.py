@@ -46,24 +46,25 @@ class Inherited(msgspec.Struct, frozen=True, kw_only=True):
 class TailNote(msgspec.Struct, frozen=True, kw_only=True):
     """A fence with its tail noted; ``lack`` says why it could not be.
 
-    ``gap``: because records are missing, so that no replay of the tail is proved by reading it.
+    ``gap``: because records are missing, so that no replay of the tail is proved by reading it;
+    ``whole``: none is missing.
     """
 
     fence: Fence
     deletions: tuple[Deletion, ...] = ()
     lack: str | None = None
     gap: bool = False
-
-
-class TooManyDeletionsError(Exception):
-    """More keys than are noted are deleted."""
+    whole: bool = False
 
 
 class ReadTail(msgspec.Struct, frozen=True, kw_only=True):
-    """What was read. ``deletions`` are the keys whose last record is a tombstone."""
+    """What was read. ``deletions`` are the keys whose last record is a tombstone.
+
+    None where they are more than are noted.
+    """
 
     report: TailReport
-    deletions: tuple[Deletion, ...]
+    deletions: tuple[Deletion, ...] | None
 
 
 def read_tail(
@@ -77,16 +78,18 @@ def read_tail(
 ) -> ReadTail:
     """Read a range to its end; tombstones that were ``known`` before count as read.
 
-    Raises TooManyDeletionsError, and what reading a Tail raises.
+    Raises what reading a Tail raises.
     """
     last = {each.key: each.offset for each in known if start <= each.offset < stop}
-    key_bytes = sum(map(len, last))
+    key_bytes, few = sum(map(len, last)), True
     with changelog.read(partition, start, stop, leader_epoch=leader_epoch) as tail:
         for batch in tail:
-            key_bytes += _note(last, batch)
-            if len(last) > MOST_DELETIONS or key_bytes > MOST_KEY_BYTES:
-                raise TooManyDeletionsError
+            if few:
+                key_bytes += _note(last, batch)
+                few = len(last) <= MOST_DELETIONS and key_bytes <= MOST_KEY_BYTES
         report = tail.report
+    if not few:
+        return ReadTail(report=report, deletions=None)
     deletions = (Deletion(key, offset) for key, offset in last.items())
     return ReadTail(report=report, deletions=tuple(sorted(deletions, key=lambda each: each.offset)))
 
@@ -127,40 +130,40 @@ def note_tail(
         return TailNote(fence=fence)
     start, stop = first_to_read(position), seen.high_watermark
     if stop <= position.resume_offset:
-        return TailNote(fence=fence)
+        return TailNote(fence=fence, whole=True)
     if stop - start > MOST_RECORDS:
         return TailNote(fence=fence, lack=f"{count(stop - start, 'record')} follow it")
     if settled(changelog, seen, clock).log_end < stop:
         lack = f"a transaction is open in {position.changelog}"
         return TailNote(fence=fence, lack=lack)
-    try:
-        tail = read_tail(changelog, position.changelog, start, stop)
-        after = changelog.inspect(position.changelog, now=clock())
-        _require_same_topic(fence, after)
-        retention_ms = min(seen.delete_retention_ms, after.delete_retention_ms)
-        if not (tail.report.gap_free or _young(fence, retention_ms, clock, margin)):
-            earlier = inherited()
-            if earlier is None or not _fresh(earlier.tail, retention_ms, clock, margin):
-                lack = f"{count(tail.report.missing, 'offset')} after it hold no record any more"
-                return TailNote(fence=fence, lack=lack, gap=True)
-            tail = read_tail(changelog, position.changelog, start, stop, known=earlier.deletions)
-            if not _fresh(earlier.tail, retention_ms, clock, margin):
-                return TailNote(fence=fence, lack="the log was read too slowly")
-    except TooManyDeletionsError:
+    tail = read_tail(changelog, position.changelog, start, stop)
+    after = changelog.inspect(position.changelog, now=clock())
+    _require_same_topic(fence, after)
+    whole = tail.report.gap_free
+    retention_ms = min(seen.delete_retention_ms, after.delete_retention_ms)
+    if not (whole or _young(fence, retention_ms, clock, margin)):
+        lack = f"{count(tail.report.missing, 'offset')} after it hold no record any more"
+        earlier = inherited()
+        if earlier is None:
+            return TailNote(fence=fence, lack=lack, gap=True)
+        tail = read_tail(changelog, position.changelog, start, stop, known=earlier.deletions)
+        if not _fresh(earlier.tail, retention_ms, clock, margin):
+            return TailNote(fence=fence, lack=lack, gap=True)
+    if tail.deletions is None:
         lack = f"more than {MOST_DELETIONS:,} keys, or {MOST_KEY_BYTES:,} bytes, were deleted"
-        return TailNote(fence=fence, lack=lack)
+        return TailNote(fence=fence, lack=lack, whole=whole)
     if tail.deletions and not can_delete(after):
         keys = count(len(tail.deletions), "key")
-        return TailNote(
-            fence=fence, lack=f"it cannot be said where its files hold the {keys} deleted since"
-        )
+        lack = f"it cannot be said where its files hold the {keys} deleted since"
+        return TailNote(fence=fence, lack=lack, whole=whole)
     noted = NotedTail(
         stop=stop,
         observed_at=seen.observed_at,
         delete_retention_ms=retention_ms,
         deletions=len(tail.deletions),
     )
-    return TailNote(fence=structs.replace(fence, tail=noted), deletions=tail.deletions)
+    noted_fence = structs.replace(fence, tail=noted)
+    return TailNote(fence=noted_fence, deletions=tail.deletions, whole=whole)
 
 
 def _young(fence: Fence, retention_ms: int, clock: Clock, margin: timedelta) -> bool:

@@ -257,6 +257,8 @@ def test_h01_all_verbs_agree(
         compact_all(lab)
         if case is not trimmed:
             assert lab.restore() == fold(lab.changes)
+    elif outcome.unrestorable.facts.get("by_replay"):
+        assert set(said.values()) <= {"usable", "equal", "partly", "done"}, said
     else:
         assert not set(said.values()) & {"usable", "done"}, said
 
@@ -332,6 +334,27 @@ def test_a_replay_to_an_earlier_offset_deletes_nothing_that_comes_later(lab: Lab
     lab.snapshot()
     with pytest.raises(TombstoneHorizonError):
         lab.restore(ReplayGoal(to_offset=41))
+
+
+def test_h01_what_only_a_replay_makes_right_is_replayed_without_being_asked(
+    lab: Lab, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """More keys are deleted than are noted: restore reads all of the tail itself, and says so."""
+    delete_in_the_tail(lab)
+    monkeypatch.setattr(tails, "MOST_DELETIONS", 2)
+    outcome = lab.snapshot("disk")
+    assert outcome.unrestorable is not None
+    assert outcome.unrestorable.facts["by_replay"] is True
+    assert set(lab.verdicts().values()) <= {"usable", "equal", "done"}
+    with lab.open() as store:
+        report = store.restore(target=lab.target, replace=True)
+    (restored,) = report.stores
+    assert any("restore does" in note for note in report.notes)
+    assert (restored.records_to_replay, sum(each.records for each in restored.replayed)) == (0, 7)
+    compact_all(lab)
+    rows = raw_contents(lab.target / APPLICATION / TASK / "rocksdb" / STORE, lab.folder)
+    assert rows["default"] == fold(lab.changes)
+    assert lab.verdicts()["restore"] == "tombstone_horizon"
 
 
 def window_key(key: bytes, hour: int) -> bytes:

@@ -275,12 +275,12 @@ def _row(outcome: StoreOutcome) -> tuple[str, ...]:
 
 def _result(outcome: StoreOutcome) -> str:
     if outcome.unrestorable is not None:
-        return "not restorable"
+        return "not sure to be restored"
     return "as before" if outcome.same_content else ""
 
 
 def _restorable(outcome: StoreOutcome) -> bool | None:
-    """Whether it could be restored now; None where there is nothing, or no Kafka to ask."""
+    """Whether it is sure to be restored; None where there is nothing, or no Kafka to ask."""
     if outcome.unrestorable is not None:
         return False
     if outcome.snapshot is None:
@@ -290,15 +290,20 @@ def _restorable(outcome: StoreOutcome) -> bool | None:
 
 
 def _saved_all_the_same(error: SnapstoreError) -> SnapstoreError:
-    return type(error)(f"saved, and cannot be restored now: {error.message}", hint=error.hint)
+    how = (
+        "restored only if that is done before compaction begins"
+        if error.facts.get("by_replay")
+        else "cannot be restored now"
+    )
+    return type(error)(f"saved, and {how}: {error.message}", hint=error.hint)
 
 
 def _not_yet(report: SnapshotReport) -> SnapstoreError:
     """Return the error of a run that saved everything, and not all of it could be restored."""
     unrestorable = report.unrestorable
     return PartialFailureError(
-        f"{len(unrestorable)} of {count(len(report.outcomes), 'store')} saved, and cannot be"
-        " restored now",
+        f"{len(unrestorable)} of {count(len(report.outcomes), 'store')} saved, and not sure to be"
+        " restored",
         hint="the report says of each why, and what can be done",
         unrestorable=[str(outcome.store) for outcome in unrestorable],
     )
