@@ -29,7 +29,6 @@ from tests.support.streams_store import APPLICATION, Pairs, make_key_value, make
 STORE, WINDOW, TASK = "counts", "window", "0_0"
 INTERVAL_MS = 3_600_000
 HOUR = timedelta(hours=1)
-NEXT_YEAR = datetime.now(UTC).replace(microsecond=0) + timedelta(days=365)
 
 Rows = dict[bytes, bytes]
 Change = tuple[bytes, bytes | None]
@@ -451,9 +450,8 @@ def test_h55_an_older_complete_snapshot_is_taken_before_one_that_lacks_rows(lab:
     with lab.open() as store:
         (complete,) = store.list(application=APPLICATION).snapshots
         snapshot = store.load(complete)
-        lacking = msgspec.structs.replace(
-            snapshot.description, complete=False, captured_at=NEXT_YEAR
-        )
+        later = snapshot.description.captured_at + timedelta(milliseconds=1)
+        lacking = msgspec.structs.replace(snapshot.description, complete=False, captured_at=later)
         store.repository.catalog.publish(
             msgspec.structs.replace(
                 snapshot,
