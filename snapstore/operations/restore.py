@@ -30,7 +30,7 @@ from snapstore.operations.restore_choice import Request
 from snapstore.operations.restore_deletions import delete_staged, without_unapplied
 from snapstore.operations.restore_lock import work_lock
 from snapstore.operations.restore_plan import RestorePlan, StorePlan, TaskPlan
-from snapstore.operations.restore_replay import ReplayedStore
+from snapstore.operations.restore_replay import ReplayedStore, needs_replay
 from snapstore.operations.restore_report import (
     FailedTask,
     RestoreReport,
@@ -306,7 +306,7 @@ class _Run:
             return
         for store in plan.stores:
             deadline = store.wanted.replay_before
-            if deadline is None or store.wanted.needs_replay:
+            if deadline is None or needs_replay(store.wanted):
                 continue
             if self._ports.clock() >= deadline:
                 raise TombstoneHorizonError(

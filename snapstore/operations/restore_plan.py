@@ -52,11 +52,6 @@ class Wanted(msgspec.Struct, frozen=True, kw_only=True):
         return ("unchecked_changelog",) if unchecked else tuple(sorted(found))
 
     @property
-    def needs_replay(self) -> bool:
-        """Whether only snapstore itself may replay it: the tail must be seen to have no gap."""
-        return any(plan.gap_free_required for plan in self.resume)
-
-    @property
     def replay_before(self) -> datetime | None:
         """When the replay must have ended; None where compaction can take no deletion away."""
         return min((plan.deadline for plan in self.resume if plan.deadline), default=None)

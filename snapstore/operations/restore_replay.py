@@ -50,7 +50,7 @@ class StagedReplay:
 
     def concerns(self, wanted: Wanted) -> bool:
         """Whether a store is replayed."""
-        return bool(wanted.snapshot.description.positions) and (self._all or wanted.needs_replay)
+        return bool(wanted.snapshot.description.positions) and (self._all or needs_replay(wanted))
 
     def require_possible(self, wanted: Wanted) -> None:
         """Raise NotReplayableError, before anything is written, where that is known by then."""
@@ -129,6 +129,11 @@ class StagedReplay:
                 layout.offsets_by_database(location, view, each.position.changelog)
                 for each in store.wanted.snapshot.description.positions
             )
+
+
+def needs_replay(wanted: Wanted) -> bool:
+    """Whether only snapstore itself may replay it: the tail must be seen to have no gap."""
+    return any(plan.gap_free_required for plan in wanted.resume)
 
 
 def reached_positions(
