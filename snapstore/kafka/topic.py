@@ -58,8 +58,9 @@ def partition_state(
         )
     config = _topic_config(connection, changelog.topic)
     earliest = _end(connection, changelog, _EARLIEST, IsolationLevel.READ_COMMITTED)
-    stable = _end(connection, changelog, _LATEST, IsolationLevel.READ_COMMITTED)
+    # In this order: a record written between the two must not look like an open transaction.
     latest = _end(connection, changelog, _LATEST, IsolationLevel.READ_UNCOMMITTED)
+    stable = _end(connection, changelog, _LATEST, IsolationLevel.READ_COMMITTED)
     cluster = connection.ask(
         lambda: connection.admin.describe_cluster(request_timeout=connection.timeout_seconds),
         "the cluster",
@@ -77,7 +78,7 @@ def partition_state(
         partition_count=topic.partition_count,
         log_start=earliest.offset,
         log_end=stable.offset,
-        high_watermark=latest.offset,
+        high_watermark=max(latest.offset, stable.offset),
         end_leader_epoch=stable.leader_epoch,
         cleanup_policy=config["cleanup.policy"],
         delete_retention_ms=int(config["delete.retention.ms"]),

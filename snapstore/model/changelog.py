@@ -33,9 +33,10 @@ class PartitionState(msgspec.Struct, frozen=True, kw_only=True):
     """A changelog partition as the brokers described it at ``observed_at`` or later.
 
     Records lie at offsets from ``log_start`` to before ``log_end``, the last stable offset: what
-    open transactions hold begins there and ends before ``high_watermark``. ``end_leader_epoch`` is
-    that of the partition's leader. ``cleanup_policy`` is as Kafka writes it: ``compact``,
-    ``delete`` or ``compact,delete``. ``retention_ms`` and ``segment_ms`` are None where unlimited.
+    open transactions hold begins there and ends before ``high_watermark``. Where both are equal, no
+    transaction was open, however much was being written. ``end_leader_epoch`` is that of the
+    partition's leader. ``cleanup_policy`` is as Kafka writes it: ``compact``, ``delete`` or
+    ``compact,delete``. ``retention_ms`` and ``segment_ms`` are None where unlimited.
     """
 
     changelog: ChangelogPartition

@@ -34,7 +34,7 @@ _HINT = (
 
 
 class LogEnd(msgspec.Struct, frozen=True, kw_only=True):
-    """The end of a changelog partition: ``log_end`` is the last stable offset, read first.
+    """The end of a changelog partition: ``log_end`` is the last stable offset, read last.
 
     ``last_record`` is the offset of the last committed record, None where there is none near.
     """

@@ -2,9 +2,12 @@
 
 import time
 from collections.abc import Iterator
+from contextlib import contextmanager
 from datetime import UTC, datetime
+from threading import Event, Thread
 
 import pytest
+from confluent_kafka import Producer
 
 from snapstore.kafka.changelog import KafkaChangelog
 from snapstore.model.guarantee import written_under
@@ -13,6 +16,7 @@ from snapstore.model.snapshot import ProcessingGuarantee
 from snapstore.operations.guarantee import log_ends
 from snapstore.testing.changelog_contract import Written, numbered
 from tests.kafka.writer import BrokerLogs
+from tests.support.broker import Broker
 
 COMPACTED_AT_ONCE = {
     "delete.retention.ms": "1",
@@ -47,6 +51,46 @@ def test_h02_an_open_transaction_is_seen_before_its_first_record_is(
     producer = log.begin(partition, numbered(2))
     assert said(changelog, partition) == "exactly_once"
     log.end(partition, producer, commit=True)
+
+
+def test_h02_a_log_that_is_being_written_holds_no_open_transaction(
+    changelog: KafkaChangelog, log: BrokerLogs, broker: Broker
+) -> None:
+    """A busy at-least-once application must not be taken for an exactly-once one, and refused."""
+    partition = log.create()
+    log.append(partition, numbered(1))
+    with busy_writer(broker, partition):
+        for _ in range(100):
+            state = changelog.inspect(partition, now=datetime.now(UTC))
+            assert state.log_end == state.high_watermark
+            assert said(changelog, partition) == "at_least_once"
+    assert state.log_end > 1000, "nothing was written meanwhile"
+
+
+@contextmanager
+def busy_writer(broker: Broker, partition: ChangelogPartition) -> Iterator[None]:
+    """Write without transactions, a batch every millisecond, until the end."""
+    settings = {"bootstrap.servers": broker.bootstrap, "linger.ms": 0, "log_level": 0}
+    producer, done = Producer(settings), Event()
+
+    def write() -> None:
+        number = 0
+        while not done.wait(0.001):
+            for _ in range(20):
+                number += 1
+                producer.produce(
+                    partition.topic, key=b"k%d" % (number % 50), value=b"v", partition=0
+                )
+            producer.poll(0)
+        producer.flush(60)
+
+    writer = Thread(target=write)
+    writer.start()
+    try:
+        yield
+    finally:
+        done.set()
+        writer.join()
 
 
 @pytest.fixture
