@@ -90,6 +90,12 @@ def _replace_closed_streams() -> None:
 
 
 def _interrupt(number: int, frame: FrameType | None) -> None:
-    """Let a termination take the way of Ctrl-C, so that what was begun is cleaned up."""
+    """Let a termination take the way of Ctrl-C, so that what was begun is cleaned up.
+
+    The next one is passed over: service managers and terminals send several, and one that comes
+    while folders are removed would leave them.
+    """
     del number, frame
+    for each in (signal.SIGTERM, signal.SIGHUP):
+        signal.signal(each, signal.SIG_IGN)
     raise KeyboardInterrupt

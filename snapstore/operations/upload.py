@@ -2,7 +2,7 @@
 
 import hashlib
 import threading
-from collections.abc import Callable, Generator, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Generator, Iterator, Mapping, Sequence
 from concurrent.futures import Executor, Future, as_completed, wait
 
 import msgspec
@@ -18,6 +18,8 @@ from snapstore.repository import BlobWriter, HashCache
 _CHUNK_BYTES = 1 << 20
 _IN_MEMORY_BYTES = 1 << 20
 _INLINE_BYTES = 64 << 10
+_INLINE_TOTAL_BYTES = 16 << 20
+"""Of one manifest, which is read whole and in base64: what is more becomes blobs."""
 
 
 Progress = Callable[[int, bool], None]
@@ -65,7 +67,7 @@ class Uploader:
 
     def send(
         self,
-        files: Iterable[CapturedFile],
+        files: Sequence[CapturedFile],
         known: Known,
         *,
         trust_cache: bool,
@@ -75,14 +77,18 @@ class Uploader:
         """Yield each file once it is stored, in whatever order; begun in the order given.
 
         Closing it early, or the first error, stops the others, and returns only when no thread
-        reads from ``files`` any more. Raises StoreChangedError, SourceDamagedError, WorkStopped,
-        and what the storage raises.
+        reads from ``files`` any more. The smallest of the ``inline`` files travel in their entries,
+        up to 16 MiB; the others are sent as blobs. Raises StoreChangedError, SourceDamagedError,
+        WorkStopped, and what the storage raises.
         """
         part = stop.part()
+        inline = _inline(files)
         futures: dict[Future[StoredFile], CapturedFile] = {}
         try:
             for file in files:
-                task = self._pool.submit(self._one, file, known, trust_cache, advanced, part)
+                task = self._pool.submit(
+                    self._one, file, known, trust_cache, advanced, part, file.name in inline
+                )
                 futures[task] = file
             for done in as_completed(futures):
                 yield futures[done], done.result()
@@ -103,6 +109,7 @@ class Uploader:
         trust_cache: bool,
         advanced: Progress,
         stop: Stop,
+        inline: bool,
     ) -> StoredFile:
         stop.check()
         source: ByteSource = _Careful(file, stop)
@@ -115,10 +122,10 @@ class Uploader:
             elif self._blobs.copies and trust_cache and file.size not in known.sizes:
                 return self._copy(file, source, known, advanced, stop, now_ns)
             sha256 = self._hash(file, source, now_ns)
-        if file.inline and file.size <= _INLINE_BYTES:
+        if inline:
             advanced(file.size, False)
-            inline = source.pread(file.size, 0)
-            return StoredFile(entry=_entry(file, sha256, inline=inline), new=False)
+            content = source.pread(file.size, 0)
+            return StoredFile(entry=_entry(file, sha256, inline=content), new=False)
         told = _Told(source, advanced, self._limit, stop)
         stored = self._blobs.put(told, sha256, known.blobs)
         told.finish()
@@ -234,6 +241,19 @@ class _Told:
             amount = min(amount, self._left)
             self._left -= amount
         self._advanced(amount, moved)
+
+
+def _inline(files: Sequence[CapturedFile]) -> set[str]:
+    """Return the names of the files that travel in the manifest: the same for the same files."""
+    names: set[str] = set()
+    total = 0
+    for file in sorted(files, key=lambda each: (each.size, each.name)):
+        total += file.size if file.inline else 0
+        if total > _INLINE_TOTAL_BYTES or file.size > _INLINE_BYTES:
+            break
+        if file.inline:
+            names.add(file.name)
+    return names
 
 
 def _chunks(source: ByteSource) -> Iterator[bytes]:

@@ -130,42 +130,56 @@ def test_an_interrupted_snapshot_leaves_no_snapshot(
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("verb", ["verify", "restore"])
-def test_an_interrupt_gives_up_large_reads_at_once(
-    cli: Cli, url: str, tmp_path: Path, verb: str
+@pytest.mark.parametrize(
+    ("verb", "number"),
+    [
+        ("snapshot", signal.SIGTERM),
+        ("verify", signal.SIGINT),
+        ("open", signal.SIGTERM),
+        ("restore", signal.SIGHUP),
+    ],
+)
+def test_a_signal_ends_a_large_transfer_at_once_and_leaves_no_folder_h59(
+    cli: Cli, url: str, tmp_path: Path, verb: str, number: signal.Signals
 ) -> None:
-    """What is being read would take two minutes more at that rate."""
+    """What is being read would take two minutes more at that rate. A service manager may send a
+    second signal at once: it interrupts no cleaning up."""
     state = tmp_path / "large"
     content = Pairs(pairs=some_pairs(4000, size=8000), applied_offset=9)
     make_key_value(state, "0_0", "counts", content)
-    assert cli("snapshot", "-r", url, "--state-dir", state).code == 0
+    if verb != "snapshot":
+        assert cli("snapshot", "-r", url, "--state-dir", state).code == 0
+    temporary = tmp_path / "temporary"
+    temporary.mkdir()
     arguments = {
-        "verify": ["--read-data"],
-        "restore": ["--application", "orders", "--target", "new", "--allow-unchecked-changelog"],
-    }
+        "snapshot": ["snapshot", "--state-dir", str(state)],
+        "verify": ["verify", "--read-data"],
+        "open": ["verify", "--open"],
+        "restore": [
+            *("restore", "--application", "orders", "--target", "new"),
+            "--allow-unchecked-changelog",
+        ],
+    }[verb]
     with subprocess.Popen(
         [
-            sys.executable,
-            "-m",
-            "snapstore",
-            verb,
-            "-r",
-            url,
-            "--json",
-            "-v",
-            *arguments[verb],
-            "--limit-rate",
-            "256KiB",
+            *(sys.executable, "-m", "snapstore", *arguments),
+            *("-r", url, "--json", "-v", "--limit-rate", "256KiB"),
         ],
         stdout=subprocess.PIPE,
         stderr=subprocess.PIPE,
-        env=os.environ,
+        env={**os.environ, "TMPDIR": str(temporary)},
     ) as process:
         assert process.stderr is not None
-        assert any(b'"event":"Advanced"' in line for line in process.stderr), "nothing was read"
-        process.send_signal(signal.SIGINT)
+        assert any(b'"moved":true' in line for line in process.stderr), "nothing was moved"
+        sent = time.monotonic()
+        process.send_signal(number)
+        if number != signal.SIGINT:
+            process.send_signal(signal.SIGHUP)
         _, err = process.communicate(timeout=60)
+        took = time.monotonic() - sent
     assert process.returncode == 130, err
+    assert not [*temporary.iterdir()]
+    assert took < 10, "2 seconds on a machine with nothing else to do"
 
 
 def wait_for_work(repository: Path, process: subprocess.Popen[bytes]) -> None:

@@ -1,4 +1,7 @@
-"""A repository on a disk without any room: what frees room still works, and nothing else does."""
+"""A disk without any room, of a repository or of the cache.
+
+In the repository, what frees room still works, and nothing else does.
+"""
 
 import os
 import subprocess
@@ -75,3 +78,27 @@ def test_what_is_kept_back_is_no_object_and_is_made_again_h61(cli: Cli, url: str
 
     assert sorted(each.name for each in reserve.iterdir()) == kept
     assert cli("verify", "--catalog", "-r", url).code == 0
+
+
+def test_a_full_cache_disk_costs_no_more_than_a_note_h59(
+    cli: Cli, tmp_path: Path, state_dir: Path, url: str
+) -> None:
+    with small_disk(tmp_path / "disk", 8 << 20) as disk:
+        fill(disk)
+        env = {"SNAPSTORE_CACHE_DIR": str(disk / "cache")}
+        # Hashes are kept of tables that have settled.
+        for table in state_dir.rglob("*.sst"):
+            os.utime(table, (1, 1))
+        taken = cli("snapshot", "-r", url, "--state-dir", state_dir, "--task", "1_0", env=env)
+        back = cli(
+            "restore",
+            *("-r", url, "--application", "ks440-alos", "--target", tmp_path / "new"),
+            "--allow-unchecked-changelog",
+            env=env,
+        )
+        sampled = cli("verify", "-r", url, "--read-data", "--sample", "50%", env=env)
+        assert not any(path.stat().st_size for path in disk.rglob("*.json"))
+
+    assert [taken.code, back.code, sampled.code] == [0, 0, 0], taken.err + back.err + sampled.err
+    assert "No space left on device" in back.err
+    assert "No space left on device" in sampled.err

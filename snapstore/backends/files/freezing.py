@@ -8,7 +8,7 @@ from pathlib import Path
 
 import msgspec
 
-from snapstore.backends.files.descriptors import can_hold
+from snapstore.backends.files.descriptors import about_to_open
 from snapstore.backends.files.looking import Look, UnsettledError, look
 from snapstore.backends.files.options import FilesOptions
 from snapstore.backends.files.own_file import OwnFile
@@ -19,6 +19,7 @@ from snapstore.model.store import ByteSource, BytesSource, FileIdentity
 
 _CHUNK_BYTES = 1 << 20
 _IN_MEMORY_BYTES = 64 << 10
+_IN_MEMORY_TOTAL_BYTES = 16 << 20
 
 
 class FrozenFile(msgspec.Struct, frozen=True, kw_only=True):
@@ -40,23 +41,30 @@ def freeze(
     memory is written to without its times changing, and a time stamp is no finer than a tick.
     """
     before = look(root_fd, root, options)
-    pinning = can_hold(len(before))
+    immutable = {name for name in before if options.treatment(name) == "immutable"}
     files: list[FrozenFile] = []
     hashes: dict[str, str] = {}
-    for name, identity in before.items():
-        try:
-            pinned = PinnedFile(name, dir_fd=root_fd, shown=child(root, name))
-        except FileNotFoundError as error:
-            raise UnsettledError(f"{name} vanished") from error
-        stack.callback(pinned.close)
-        if pinned.identity != identity:
-            raise UnsettledError(f"{name} was replaced or written to")
-        if pinning and options.treatment(name) == "immutable":
-            files.append(FrozenFile(name=name, mode=pinned.mode, source=pinned, pinned=pinned))
-            continue
-        copy, hashes[name] = _copy(pinned, room / str(len(files)), options)
-        files.append(FrozenFile(name=name, mode=pinned.mode, source=copy))
-        pinned.close()
+    in_memory = 0
+    with about_to_open(len(immutable)) as pinning:
+        for name, identity in before.items():
+            try:
+                pinned = PinnedFile(name, dir_fd=root_fd, shown=child(root, name))
+            except FileNotFoundError as error:
+                raise UnsettledError(f"{name} vanished") from error
+            stack.callback(pinned.close)
+            if pinned.identity != identity:
+                raise UnsettledError(f"{name} was replaced or written to")
+            if pinning and name in immutable:
+                files.append(FrozenFile(name=name, mode=pinned.mode, source=pinned, pinned=pinned))
+                continue
+            small = pinned.size <= min(_IN_MEMORY_BYTES, _IN_MEMORY_TOTAL_BYTES - in_memory)
+            if small:
+                in_memory += pinned.size
+                copy, hashes[name] = _read(pinned)
+            else:
+                copy, hashes[name] = _copy(pinned, room / str(len(files)), options)
+            files.append(FrozenFile(name=name, mode=pinned.mode, source=copy))
+            pinned.close()
     _require_same(before, look(root_fd, root, options))
     for name, sha256 in hashes.items():
         if _hash(root_fd, root, name, before[name]) != sha256:
@@ -65,13 +73,16 @@ def freeze(
     return tuple(files)
 
 
+def _read(pinned: PinnedFile) -> tuple[ByteSource, str]:
+    """Copy the bytes of a file into memory; return their hash, too."""
+    content = pinned.pread(pinned.size, 0)
+    if len(content) != pinned.size:
+        raise UnsettledError(f"{pinned.name} was cut")
+    return BytesSource(content), hashlib.sha256(content).hexdigest()
+
+
 def _copy(pinned: PinnedFile, target: Path, options: FilesOptions) -> tuple[ByteSource, str]:
-    """Copy the bytes of a file, into memory where they are few; return their hash too."""
-    if pinned.size <= _IN_MEMORY_BYTES:
-        content = pinned.pread(pinned.size, 0)
-        if len(content) != pinned.size:
-            raise UnsettledError(f"{pinned.name} was cut")
-        return BytesSource(content), hashlib.sha256(content).hexdigest()
+    """Copy the bytes of a file to ``target``; return their hash, too."""
     _require_space(target.parent, pinned.size + options.min_free_bytes)
     digest = hashlib.sha256()
     with target.open("wb") as output:
