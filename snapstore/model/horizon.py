@@ -5,7 +5,7 @@ the log does not tell; but nothing beyond a resume offset was appended before a 
 log was seen to end there. That time is called T0.
 """
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from datetime import datetime, timedelta
 
 from snapstore.model.changelog import PartitionState, is_compacted
@@ -80,13 +80,26 @@ def replay_deadline(
     if fence.observed_at is not None and state.observed_at + margin < fence.observed_at:
         return None
     later: list[Observation] = [*between, state]
-    limits = []
+    dates = _dates(fence, deletions_applied=deletions_applied)
+    return max((_deadline(*date, later, margin) for date in dates), default=None)
+
+
+def dates_deletions(fence: Fence) -> bool:
+    """Whether a fence by itself gives ``replay_deadline`` something to reckon from, or needs none.
+
+    If not, a restore can be proved only by reading the log, as long as that has no gap.
+    """
+    never_compacted = bool(fence.cleanup_policy) and not is_compacted(fence.cleanup_policy)
+    return never_compacted or any(_dates(fence, deletions_applied=True))
+
+
+def _dates(fence: Fence, *, deletions_applied: bool) -> Iterator[tuple[datetime, int]]:
+    """Yield each time that dates the deletions, with the ``delete.retention.ms`` seen then."""
     if fence.behind_since is not None and fence.delete_retention_ms is not None:
-        limits.append(_deadline(fence.behind_since, fence.delete_retention_ms, later, margin))
+        yield fence.behind_since, fence.delete_retention_ms
     tail = fence.tail
     if tail is not None and (deletions_applied or not tail.deletions):
-        limits.append(_deadline(tail.observed_at, tail.delete_retention_ms, later, margin))
-    return max(limits, default=None)
+        yield tail.observed_at, tail.delete_retention_ms
 
 
 def _deadline(

@@ -32,6 +32,8 @@ class Candidate(msgspec.Struct, frozen=True, kw_only=True):
     ``damage`` says why it cannot be restored; None if nothing is known against it. ``proven``: its
     manifest is there and describes the same. ``doubt`` says what of it cannot be true. ``history``
     tells changelogs of one name apart: a topic that was made anew counts its offsets from 0.
+    ``unsure`` says why its entry does not prove that a restore will take it; ``complete``: see
+    ``Description``.
     """
 
     listed: ListedSnapshot
@@ -40,6 +42,8 @@ class Candidate(msgspec.Struct, frozen=True, kw_only=True):
     proven: bool = True
     doubt: str | None = None
     history: str = ""
+    unsure: str | None = None
+    complete: bool = True
 
 
 class Decision(msgspec.Struct, frozen=True, kw_only=True):
@@ -60,7 +64,9 @@ def plan_retention(
     captured last, even where its offset is not the highest (the clock or the topic may have been
     set back, and only one of the two snapshots is worth anything). A damaged snapshot takes the
     place of no other; it stays as long as the rules would keep it if it were whole. A doubtful one
-    takes the place of no other either, and stays until somebody deletes it.
+    takes the place of no other either, and stays until somebody deletes it. An incomplete one takes
+    the place of no complete one. Where no newer one is sure to be restored, the newest that is
+    stays, whatever the rules say.
     """
     groups: dict[tuple[StoreId, str], list[Candidate]] = {}
     for candidate in candidates:
@@ -76,16 +82,19 @@ def _of_history(
     group: Sequence[Candidate], policy: RetentionPolicy, now: datetime
 ) -> list[Decision]:
     ordered = sorted(group, key=lambda candidate: candidate.listed.age_order, reverse=True)
-    sure = [candidate for candidate in ordered if candidate.doubt is None]
-    usable = [candidate.listed for candidate in sure if candidate.damage is None]
-    reasons = _rules(usable, policy, now)
-    if usable:
-        if not reasons:
-            reasons[usable[0]] = ["the last usable snapshot of its store"]
-        latest = max(usable, key=lambda listed: (listed.captured_at, *listed.age_order))
-        reasons.setdefault(latest, ["captured last, though its offset is not the highest"])
-    as_if_whole = _rules([candidate.listed for candidate in sure], policy, now)
-    as_if_whole |= _rules([each.listed for each in sure if each.proven], policy, now)
+    credible = [candidate for candidate in ordered if candidate.doubt is None]
+    usable = [candidate for candidate in credible if candidate.damage is None]
+    complete = [candidate for candidate in usable if candidate.complete]
+    reasons = _reasons(usable, policy, now)
+    if complete:
+        beside = {each.listed for each in usable if not each.complete}
+        reasons = _reasons(complete, policy, now) | {
+            listed: ["incomplete, and takes the place of no complete one", *why]
+            for listed, why in reasons.items()
+            if listed in beside
+        }
+    as_if_whole = _rules([candidate.listed for candidate in credible], policy, now)
+    as_if_whole |= _rules([each.listed for each in credible if each.proven], policy, now)
     decisions = []
     for candidate in ordered:
         found = reasons.get(candidate.listed, [])
@@ -108,6 +117,28 @@ def _of_history(
             )
         )
     return decisions
+
+
+def _reasons(
+    usable: Sequence[Candidate], policy: RetentionPolicy, now: datetime
+) -> dict[ListedSnapshot, list[str]]:
+    """Return why usable snapshots stay: by the rules, and so that one is left to be restored."""
+    reasons = _rules([each.listed for each in usable], policy, now)
+    if not usable:
+        return reasons
+    if not reasons:
+        reasons[usable[0].listed] = ["the last usable snapshot of its store"]
+    latest = max(
+        (each.listed for each in usable),
+        key=lambda listed: (listed.captured_at, *listed.age_order),
+    )
+    reasons.setdefault(latest, ["captured last, though its offset is not the highest"])
+    sure = next((each.listed for each in usable if each.unsure is None), usable[0].listed)
+    if sure != usable[0].listed:
+        reasons.setdefault(sure, []).append(
+            f"the newest that is sure to be restored: the last one is not, {usable[0].unsure}"
+        )
+    return reasons
 
 
 def _rules(

@@ -6,6 +6,7 @@ from datetime import datetime
 import msgspec
 
 from snapstore.model.listing import ListedSnapshot
+from snapstore.model.restorable import why_unsure
 from snapstore.model.retention import Candidate, Decision, RetentionPolicy, plan_retention
 from snapstore.operations.doubts import doubts_among, doubts_by_logs, notes_on
 from snapstore.operations.survey import Survey
@@ -84,6 +85,8 @@ def _retained(
             proven=each.description is not None,
             doubt=doubts.get(each.listed),
             history=each.history,
+            unsure=None if each.description is None else why_unsure(each.description),
+            complete=each.description is None or each.description.complete,
         )
         for each in chosen
         if not each.newer

@@ -24,6 +24,8 @@ def candidate(
     pinned: bool = False,
     damage: str | None = None,
     history: str = "",
+    unsure: str | None = None,
+    complete: bool = True,
 ) -> Candidate:
     """Return a snapshot whose id is its offset; a timedelta is its age."""
     time = (
@@ -38,7 +40,14 @@ def candidate(
         offset_sum=offset,
         changelogs=0 if offset is None else 1,
     )
-    return Candidate(listed=listed, pinned=pinned, damage=damage, history=history)
+    return Candidate(
+        listed=listed,
+        pinned=pinned,
+        damage=damage,
+        history=history,
+        unsure=unsure,
+        complete=complete,
+    )
 
 
 def kept(
@@ -297,3 +306,49 @@ def test_a_more_generous_rule_keeps_no_less(
     lost = by_rule - after
     # What stayed only because nothing else did may give its place to what a rule now keeps.
     assert len(lost) <= len(usable_groups)
+
+
+UNDATED = "nothing dates the deletions"
+
+
+def test_h01_the_newest_that_is_sure_to_be_restored_stays_beside_newer_ones_that_are_not() -> None:
+    unsure = [candidate(100 + n, timedelta(hours=5 - n), unsure=UNDATED) for n in range(4)]
+    sure = [candidate(offset, timedelta(hours=100 - offset)) for offset in (50, 60)]
+    found = kept(*unsure, *sure, keep_last=3)
+    assert found.keys() == {103, 102, 101, 60}
+    assert found[60] == (f"the newest that is sure to be restored: the last one is not, {UNDATED}")
+    again = kept(*unsure, *sure, candidate(110, timedelta(0)), keep_last=3)
+    assert again.keys() == {110, 103, 102}, "the newest is sure now, so no older one is needed"
+
+
+def test_h01_a_damaged_or_doubtful_snapshot_is_not_the_one_that_is_sure() -> None:
+    newest = candidate(100, unsure=UNDATED)
+    broken = candidate(90, timedelta(hours=2), damage="blob x is missing")
+    forged = msgspec.structs.replace(candidate(80, timedelta(hours=3)), doubt="of the future")
+    genuine = candidate(70, timedelta(hours=4))
+    assert kept(newest, broken, forged, genuine, keep_last=1).keys() == {100, 80, 70}
+
+
+def test_where_none_is_sure_the_rules_alone_decide() -> None:
+    all_unsure = [candidate(100 + n, timedelta(hours=5 - n), unsure=UNDATED) for n in range(4)]
+    assert kept(*all_unsure, keep_last=2).keys() == {103, 102}
+
+
+def test_h55_an_incomplete_snapshot_takes_the_place_of_no_complete_one() -> None:
+    complete = [candidate(offset, timedelta(hours=100 - offset)) for offset in (50, 60, 70)]
+    incomplete = [candidate(100 + n, timedelta(hours=5 - n), complete=False) for n in range(4)]
+    found = kept(*complete, *incomplete, keep_last=2)
+    assert found.keys() == {70, 60, 103, 102}
+    assert found[103] == "incomplete, and takes the place of no complete one; last 1 of 2"
+    assert kept(*incomplete, keep_last=2).keys() == {103, 102}
+
+
+def test_h55_a_complete_one_that_is_sure_stays_beside_one_that_is_not() -> None:
+    found = kept(
+        candidate(100, timedelta(hours=1), complete=False),
+        candidate(90, timedelta(hours=2), unsure=UNDATED),
+        candidate(80, timedelta(hours=3)),
+        candidate(70, timedelta(hours=4)),
+        keep_last=1,
+    )
+    assert found.keys() == {100, 90, 80}
