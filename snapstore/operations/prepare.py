@@ -8,7 +8,8 @@ import msgspec
 
 from snapstore.errors import IntegrityError, NotFoundError, RefusedError, StoreNotFoundError
 from snapstore.model.identity import StoreId, natural_order
-from snapstore.model.verdict import Kind, Verdict
+from snapstore.model.units import count
+from snapstore.model.verdict import Kind, Verdict, worst_kind
 from snapstore.operations.fsck import FsckOptions, FsckPorts, fsck
 from snapstore.operations.fsck_report import FsckReport
 from snapstore.operations.group_rights import remark_on_group
@@ -88,11 +89,14 @@ class PreparedStore(msgspec.Struct, frozen=True, kw_only=True):
 class PrepareReport(msgspec.Struct, frozen=True, kw_only=True):
     """The state directory as it is now. ``notes`` are sentences on what was found and tried.
 
+    ``worst`` is of all stores, ``worst_seen`` of those that could be opened and of those that
+    should have been: what only its application can open starts as it is, and stops no start.
     ``empty_start``: the disk was empty, and why nothing was restored to it.
     """
 
     stores: tuple[PreparedStore, ...]
     worst: Kind
+    worst_seen: Kind
     mended: tuple[MendedTask, ...] = ()
     restored: tuple[RestoreReport, ...] = ()
     notes: tuple[str, ...] = ()
@@ -146,10 +150,16 @@ def prepare(state_dir: Path, ports: PreparePorts, options: PrepareOptions) -> Pr
         ]
     if rights := remark_on_group(state_dir):
         notes.append(rights)
+    verdicts = () if report is None else report.verdicts
+    seen = [verdict for verdict in verdicts if verdict.cause != "unsupported"]
+    if len(seen) < len(verdicts):
+        unseen = count(len(verdicts) - len(seen), "store")
+        notes.append(f"{unseen} that only the application can open: not looked into, left as is")
     done = {store.store for each in restored for store in each.stores}
     return PrepareReport(
-        stores=_outcomes(() if report is None else report.verdicts, done, mended, plan.decisions),
-        worst="clean" if report is None else report.worst,
+        stores=_outcomes(verdicts, done, mended, plan.decisions),
+        worst=worst_kind(verdicts),
+        worst_seen=worst_kind(seen),
         mended=tuple(mended),
         restored=tuple(restored),
         notes=tuple(notes),

@@ -7,8 +7,8 @@ import msgspec
 import pytest
 
 from snapstore.model.listing import ListedSnapshot
-from snapstore.model.resume import require_deadline
 from snapstore.model.restorable import why_unsure
+from snapstore.model.resume import require_deadline
 from snapstore.model.snapshot import Description, Fence, NotedTail, Position
 from tests.model.fences import CAPTURED, DAY_MS, fence, plan, state
 from tests.support.prune_lab import PruneLab

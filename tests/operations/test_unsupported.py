@@ -116,6 +116,7 @@ def test_h06_what_only_the_application_can_open_is_left_as_it_is(
     text = "\n".join(prepared_lines(prepared.stores))
     assert "starts as it is, not looked into" in text
     assert "which is no damage" in text
+    assert exit_code_of(prepared.worst_seen) == 0
     assert tree(tmp_path) == before
 
 

@@ -179,4 +179,4 @@ def tell_report(session: Session, report: PrepareReport) -> int:
         },
         prepared_lines(report.stores),
     )
-    return exit_code_of(report.worst)
+    return exit_code_of(report.worst_seen)
