@@ -41,6 +41,8 @@ _DEFAULTS_FOR_CONSUMERS: Mapping[str, object] = {
     "queued.min.messages": 10_000,
 }
 
+_ONLY_OF_PROGRAMS = ("default.topic.config", "logger", "on_commit", "on_delivery", "opaque")
+
 _CLUSTER = "the cluster"
 _PAUSE_SECONDS = 0.1
 _LOOK_SECONDS = 0.2
@@ -70,6 +72,7 @@ class Connection:
         self._reached = False
         self._failure: SnapstoreError | None = None
         self._failure_holds_until = 0.0
+        _refuse_functions(properties)
         _refuse_conflicts(properties, bootstrap)
         self.admin = self._open(AdminClient, self._settings)
 
@@ -194,6 +197,23 @@ class Connection:
     def _keep(self, error: DriverError) -> None:
         if error.code() != DriverError._ALL_BROKERS_DOWN or self._complaint is None:
             self._complaint = error
+
+
+def _refuse_functions(properties: Mapping[str, object]) -> None:
+    """Refuse what the driver takes from programs only, and values that it would misread."""
+    for name, value in properties.items():
+        if name.endswith("_cb") or name in _ONLY_OF_PROGRAMS:
+            raise ConfigError(
+                f"the Kafka property {name} is for programs: it takes no text",
+                hint=f"leave {name} out of kafka.properties",
+                property=name,
+            )
+        if isinstance(value, list | dict):
+            raise ConfigError(
+                f"the Kafka property {name} takes a text, a number or a truth value, not several",
+                hint=f"write kafka.properties.{name} as Kafka does, such as a,b for a list",
+                property=name,
+            )
 
 
 def _refuse_conflicts(properties: Mapping[str, object], bootstrap: str) -> None:

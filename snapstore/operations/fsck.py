@@ -13,6 +13,7 @@ from snapstore.errors import (
     SnapstoreError,
     StoreChangedError,
     StoreNotFoundError,
+    UnsafePathError,
 )
 from snapstore.model.conditions import conditions_of
 from snapstore.model.guarantee import AUTO, by_logs
@@ -240,7 +241,7 @@ def _read_all(tasks: Sequence[ReadTask], ports: FsckPorts, options: FsckOptions)
                 running=running,
                 scan=options.scan,
             )
-        except CaptureError as error:
+        except (CaptureError, UnsafePathError) as error:
             if options.scan:
                 ports.listener(StoreFinished(store=store.store, outcome=error.message, ok=False))
             return error

@@ -37,7 +37,15 @@ class Manifests:
 
         Raises UnsafePathError or ManifestInvalidError when no reader would accept it.
         """
-        check_manifest(manifest)
+        try:
+            check_manifest(manifest)
+        except UnsafePathError as error:
+            # What is written here was read from a disk just now.
+            error.hint = (
+                "rename it while the application is stopped, or name what else to take: "
+                "--application, --task, or stores"
+            )
+            raise
         try:
             body = encoding.encode(manifest)
         except UnicodeEncodeError as error:

@@ -215,6 +215,17 @@ def test_a_name_that_is_not_utf_8_is_told_and_stops_no_other_store_h38(
     assert {store for application, store in odd if application == "ks440-alos"} == {r"odd\udcff"}
 
 
+def test_an_application_whose_name_is_not_utf_8_is_told_what_to_do_h38(
+    cli: Cli, url: str, state_dir: Path
+) -> None:
+    odd = os.fsdecode(os.fsencode(state_dir) + b"/other\xfe")
+    (state_dir / "ks440-alos").rename(odd)
+    taken = cli("snapshot", "-r", url, "--state-dir", state_dir, "--task", "1_0", "--json")
+    errors = [item["error"] for item in taken.document["items"] if item["status"] == "failed"]
+    assert errors
+    assert all("rename it while the application is stopped" in each["hint"] for each in errors)
+
+
 def test_a_store_that_is_named_twice_is_taken_once(cli: Cli, url: str, state_dir: Path) -> None:
     taken = cli(
         "snapshot", "count", "count", "-r", url, "--state-dir", state_dir, "--task", "1_0", "--json"

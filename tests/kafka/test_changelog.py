@@ -189,10 +189,15 @@ def test_what_the_brokers_deny_is_not_called_unreachable(broker: Broker) -> None
         ({"isolation.level": "read_uncommitted"}, "isolation.level must be read_committed"),
         ({"auto.offset.reset": "earliest"}, "auto.offset.reset must be error"),
         ({"bootstrap.servers": "elsewhere:9092"}, "bootstrap.servers must be"),
+        ({"error_cb": "x"}, "the Kafka property error_cb is for programs"),
+        ({"stats_cb": "x"}, "stats_cb"),
+        ({"logger": "x"}, "logger"),
+        ({"default.topic.config": "x"}, "default.topic.config"),
+        ({"client.id": ["a", "b"]}, "client.id takes a text"),
     ],
 )
 def test_properties_that_would_make_a_replay_wrong_are_refused(
-    properties: dict[str, str], message: str
+    properties: dict[str, object], message: str
 ) -> None:
     with pytest.raises(ConfigError, match=message):
         KafkaChangelog(NOBODY, properties)
