@@ -10,7 +10,8 @@ import os
 import re
 import shutil
 import stat
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
+from contextlib import nullcontext
 from pathlib import Path
 from typing import Self
 
@@ -22,6 +23,14 @@ _FILE = os.O_RDONLY | os.O_NONBLOCK | os.O_NOFOLLOW | os.O_CLOEXEC | os.O_NOCTTY
 _DESCRIPTORS = Path("/proc/self/fd")
 _HERE = re.compile(r"/proc/self/fd/(\d+)")
 _TRIES = 100
+
+
+class LinkError(UnsafePathError):
+    """A symbolic link has the name."""
+
+
+class NotFolderError(UnsafePathError):
+    """A file, a pipe, a socket or a device has the name of a folder."""
 
 
 class Folder:
@@ -54,17 +63,20 @@ class Folder:
 
     def below(self, name: str) -> Self:
         """Open a folder below this one, name by name; ``name`` may be empty for this one itself."""
-        parts = name.split("/") if name else []
-        step, path = os.dup(self.fd), self.path
+        *steps, last = name.split("/") if name else ["."]
+        step, path = self.fd, self.path
         try:
-            for part in parts:
+            for part in steps:
                 path /= part
                 inner = _opened(part, _STEP, step, path)
-                os.close(step)
+                if step != self.fd:
+                    os.close(step)
                 step = inner
-            return type(self)(_opened(".", _FOLDER, step, path), path)
+            path /= last
+            return type(self)(_opened(last, _FOLDER, step, path), path)
         finally:
-            os.close(step)
+            if step != self.fd:
+                os.close(step)
 
     def make(self, name: str, mode: int = 0o700) -> tuple[Self, bool]:
         """Open a folder in this one, or make it; True if it was made.
@@ -118,21 +130,24 @@ class Folder:
     def names(self) -> list[str]:
         return sorted(os.listdir(self.fd))  # noqa: PTH208 - of a descriptor
 
-    def open_file(self, name: str) -> int:
+    def open_file(self, name: str, *, is_known: Callable[[int], bool] | None = None) -> int:
         """Return a descriptor of a regular file somewhere below, opened name by name.
 
         Raises UnsafePathError for anything else, and as root for a second name of a file that
-        whoever may write into its folder could not read.
+        whoever may write into its folder could not read, unless ``is_known`` knows all the names
+        that the file of a descriptor has.
         """
         parent, _, last = name.rpartition("/")
-        with self.below(parent) as folder:
+        with self.below(parent) if parent else nullcontext(self) as folder:
             path = folder.path / last
             fd = _opened(last, _FILE, folder.fd, path)
-            found, around = os.fstat(fd), folder.status()
+            found = os.fstat(fd)
+            is_root = found.st_nlink > 1 and os.geteuid() == 0
+            belongs = not is_root or _belongs(found, folder.status())
         why = None
         if not stat.S_ISREG(found.st_mode):
             why = "is not a regular file"
-        elif os.geteuid() == 0 and not _belongs(found, around):
+        elif not belongs and not (is_known and is_known(fd)):
             why = f"is a hard link to a file of user {found.st_uid}"
         if why is None:
             return fd
@@ -281,8 +296,8 @@ def _is_link(name: str, folder: int) -> bool:
         return False
 
 
-def _link(path: Path) -> UnsafePathError:
-    return UnsafePathError(
+def _link(path: Path) -> LinkError:
+    return LinkError(
         f"refused: {path} is a symbolic link",
         hint="name the directory it points to as the target, or move the link away",
         path=str(path),
@@ -298,7 +313,7 @@ def _belongs(file: os.stat_result, folder: os.stat_result) -> bool:
     return folder.st_uid == 0 and not folder.st_mode & (stat.S_IWGRP | stat.S_IWOTH)
 
 
-def _no_folder(path: Path) -> UnsafePathError:
-    return UnsafePathError(
+def _no_folder(path: Path) -> NotFolderError:
+    return NotFolderError(
         f"refused: {path} is not a directory", hint="move it away", path=str(path)
     )

@@ -26,10 +26,12 @@ from snapstore.errors import (
     StoreChangedError,
     UnsafePathError,
 )
+from snapstore.model.folder import Folder
 from snapstore.model.store import BytesSource
 from snapstore.storages.local import LocalStorage
 from snapstore.storages.local.claim import Step, claim, link, rename_without_replacing
 from snapstore.storages.local.errors import explained
+from snapstore.storages.local.tree import Name
 from snapstore.testing.storage_contract import EndsEarly, patterned, sha256_of
 
 _MIB = 1 << 20
@@ -339,54 +341,62 @@ def test_a_file_in_the_way_of_a_folder_is_an_error(storage: LocalStorage) -> Non
     assert storage.stat("a/b") is None
 
 
+@pytest.fixture
+def place(tmp_path: Path) -> Iterator[Folder]:
+    with Folder.open(tmp_path) as folder:
+        yield folder
+
+
 @pytest.mark.parametrize("step", [link, rename_without_replacing])
-def test_of_sixteen_that_claim_a_name_one_gets_it(tmp_path: Path, step: Step) -> None:
-    unfinished = [tmp_path / f"u{number}" for number in range(16)]
-    for number, path in enumerate(unfinished):
-        path.write_text(str(number))
+def test_of_sixteen_that_claim_a_name_one_gets_it(place: Folder, step: Step) -> None:
+    unfinished = [Name(place, f"u{number}") for number in range(16)]
+    for number, each in enumerate(unfinished):
+        each.path.write_text(str(number))
     start = threading.Barrier(16)
 
-    def race(path: Path) -> bool:
+    def race(each: Name) -> bool:
         start.wait()
-        return claim(path, tmp_path / "final", (step,))
+        return claim(each, Name(place, "final"), (step,))
 
     with ThreadPoolExecutor(16) as pool:
         won = list(pool.map(race, unfinished))
 
     assert won.count(True) == 1
-    assert (tmp_path / "final").read_text() == str(won.index(True))
+    assert (place.path / "final").read_text() == str(won.index(True))
 
 
-def no_links(unfinished: Path, final: Path) -> None:
-    raise OSError(errno.EPERM, os.strerror(errno.EPERM), str(final))
+def no_links(unfinished: Name, final: Name) -> None:
+    raise OSError(errno.EPERM, os.strerror(errno.EPERM), str(final.path))
 
 
-def test_where_there_are_no_links_a_rename_claims_the_name(tmp_path: Path) -> None:
-    one, two, final = (tmp_path / name for name in ("one", "two", "final"))
-    one.write_text("one")
-    two.write_text("two")
+def test_where_there_are_no_links_a_rename_claims_the_name(place: Folder) -> None:
+    one, two, final = (Name(place, name) for name in ("one", "two", "final"))
+    one.path.write_text("one")
+    two.path.write_text("two")
 
     assert claim(one, final, (no_links, rename_without_replacing)) is True
     assert claim(two, final, (no_links, rename_without_replacing)) is False
-    assert final.read_text() == "one"
+    assert final.path.read_text() == "one"
 
 
-def test_where_nothing_claims_a_name_safely_the_file_system_is_refused(tmp_path: Path) -> None:
-    (tmp_path / "one").write_text("one")
+def test_where_nothing_claims_a_name_safely_the_file_system_is_refused(place: Folder) -> None:
+    one, final = Name(place, "one"), Name(place, "final")
+    one.path.write_text("one")
 
     with pytest.raises(StorageUnfitError, match="can neither link"):
-        claim(tmp_path / "one", tmp_path / "final", (no_links, no_links))
-    assert not (tmp_path / "final").exists()
+        claim(one, final, (no_links, no_links))
+    assert not final.path.exists()
 
 
-def test_a_link_whose_answer_was_lost_is_known_to_be_ours(tmp_path: Path) -> None:
-    (tmp_path / "one").write_text("one")
+def test_a_link_whose_answer_was_lost_is_known_to_be_ours(place: Folder) -> None:
+    one, final = Name(place, "one"), Name(place, "final")
+    one.path.write_text("one")
 
-    def link_twice(unfinished: Path, final: Path) -> None:
+    def link_twice(unfinished: Name, final: Name) -> None:
         link(unfinished, final)
         link(unfinished, final)
 
-    assert claim(tmp_path / "one", tmp_path / "final", (link_twice,)) is True
+    assert claim(one, final, (link_twice,)) is True
 
 
 def test_every_key_that_would_not_go_is_named(storage: LocalStorage, root: Path) -> None:

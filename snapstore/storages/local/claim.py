@@ -8,46 +8,51 @@ mounts) refuse it; Linux can then rename without replacing (``renameat2`` with
 import errno
 import os
 from collections.abc import Callable
-from pathlib import Path
 
 from snapstore.errors import StorageUnfitError
+from snapstore.storages.local.tree import Name
 
-Step = Callable[[Path, Path], None]
+Step = Callable[[Name, Name], None]
 
-_AT_FDCWD = -100
 _RENAME_NOREPLACE = 1
 _UNSUPPORTED = (errno.EPERM, errno.ENOSYS, errno.EOPNOTSUPP, errno.EINVAL, errno.EMLINK)
 
 
-def link(unfinished: Path, final: Path) -> None:
+def link(unfinished: Name, final: Name) -> None:
     """Add the final name beside the first one, which is left to the caller to remove."""
-    os.link(unfinished, final, follow_symlinks=False)
+    os.link(
+        unfinished.name,
+        final.name,
+        src_dir_fd=unfinished.folder.fd,
+        dst_dir_fd=final.folder.fd,
+        follow_symlinks=False,
+    )
 
 
-def rename_without_replacing(unfinished: Path, final: Path) -> None:
+def rename_without_replacing(unfinished: Name, final: Name) -> None:
     """Raise FileExistsError when the final name is taken, EINVAL or ENOSYS where unsupported."""
     # Imported here: hardly any file system needs it.
     import ctypes
 
     libc = ctypes.CDLL(None, use_errno=True)
     if not hasattr(libc, "renameat2"):
-        raise OSError(errno.ENOSYS, os.strerror(errno.ENOSYS), str(final))
+        raise OSError(errno.ENOSYS, os.strerror(errno.ENOSYS), str(final.path))
     result = libc.renameat2(
-        _AT_FDCWD,
-        ctypes.c_char_p(os.fsencode(unfinished)),
-        _AT_FDCWD,
-        ctypes.c_char_p(os.fsencode(final)),
+        unfinished.folder.fd,
+        ctypes.c_char_p(os.fsencode(unfinished.name)),
+        final.folder.fd,
+        ctypes.c_char_p(os.fsencode(final.name)),
         ctypes.c_uint(_RENAME_NOREPLACE),
     )
     if result != 0:
         code = ctypes.get_errno()
-        raise OSError(code, os.strerror(code), str(final))
+        raise OSError(code, os.strerror(code), str(final.path))
 
 
 STEPS: tuple[Step, ...] = (link, rename_without_replacing)
 
 
-def claim(unfinished: Path, final: Path, steps: tuple[Step, ...] = STEPS) -> bool:
+def claim(unfinished: Name, final: Name, steps: tuple[Step, ...] = STEPS) -> bool:
     """Name the complete file ``final``; False when that name is taken.
 
     The first of ``steps`` that the file system knows decides. Raises StorageUnfitError when it
@@ -63,16 +68,15 @@ def claim(unfinished: Path, final: Path, steps: tuple[Step, ...] = STEPS) -> boo
                 raise
         else:
             return True
+    path = final.folder.path
     raise StorageUnfitError(
-        f"the file system of {final.parent} can neither link files nor rename without replacing",
+        f"the file system of {path} can neither link files nor rename without replacing",
         hint="keep the repository on another file system, or in S3",
-        path=str(final.parent),
+        path=str(path),
     )
 
 
-def _is_ours(unfinished: Path, final: Path) -> bool:
+def _is_ours(unfinished: Name, final: Name) -> bool:
     """Tell a name that is taken from one that we took: NFS may lose the reply and ask again."""
-    try:
-        return final.samefile(unfinished)
-    except FileNotFoundError:
-        return False
+    there, ours = (each.folder.look(each.name) for each in (final, unfinished))
+    return there is not None and ours is not None and os.path.samestat(there, ours)

@@ -1,8 +1,9 @@
 """Objects as files below one folder."""
 
 import os
+import stat
 from collections.abc import Iterator, Sequence
-from contextlib import AbstractContextManager, contextmanager
+from contextlib import AbstractContextManager, contextmanager, suppress
 from pathlib import Path
 
 import msgspec
@@ -14,21 +15,16 @@ from snapstore.errors import (
     ObjectNotFoundError,
     RepositoryNotFoundError,
     StorageError,
+    UnsafePathError,
 )
-from snapstore.model.regular_file import open_regular
 from snapstore.model.store import ByteSource
 from snapstore.ports import ObjectStat, UnfinishedUpload
 from snapstore.storages.checked import CheckedReader, checked_chunks
 from snapstore.storages.local.errors import FULL, explained, translated
-from snapstore.storages.local.location import RESERVE, UNFINISHED, file_of, root_of
-from snapstore.storages.local.publish import (
-    UnfinishedFile,
-    ensure_root,
-    require_folder,
-    sync_folder,
-    written,
-)
+from snapstore.storages.local.location import UNFINISHED, file_of, root_of
+from snapstore.storages.local.publish import UnfinishedFile, written
 from snapstore.storages.local.reserve import Reserve
+from snapstore.storages.local.tree import Tree, require_folder, sync_folder
 from snapstore.storages.local.walk import object_stat, walk
 
 _READ_BYTES = 1 << 20
@@ -54,55 +50,56 @@ class LocalStorage:
         self.options = options or LocalOptions()
         self.root = root_of(url)
         self.url = self.root.as_uri()
+        self._tree = Tree(self.root)
         self._unfinished = self.root / UNFINISHED
-        self._reserve = Reserve(self.root / RESERVE)
+        self._reserve = Reserve(self._tree)
 
     def put(self, key: str, body: bytes, *, if_absent: bool = False) -> None:
         final = file_of(self.root, key)
         with translated("write", final, needed_bytes=len(body)):
-            ensure_root(self.root)
-            if if_absent and os.path.lexists(final):
+            self._tree.ensure_root()
+            if if_absent and self._tree.look(key) is not None:
                 raise _taken(key)
             while True:
                 try:
-                    self._put(key, final, body, if_absent=if_absent)
+                    self._put(key, body, if_absent=if_absent)
                     return
                 except OSError as error:
                     if error.errno not in FULL or not self._reserve.give():
                         raise
 
-    def _put(self, key: str, final: Path, body: bytes, *, if_absent: bool) -> None:
-        with written(self._unfinished, [body]) as file:
+    def _put(self, key: str, body: bytes, *, if_absent: bool) -> None:
+        with written(self._tree, [body]) as file:
             if not if_absent:
-                file.publish_over(final)
-            elif not file.publish_new(final):
+                file.publish_over(key)
+            elif not file.publish_new(key):
                 raise _taken(key)
 
     def put_file(self, key: str, source: ByteSource, *, sha256: str) -> bool:
         final = file_of(self.root, key)
         with translated("write", final, needed_bytes=source.size):
-            ensure_root(self.root)
-            if final.exists():
+            self._tree.ensure_root()
+            if self._tree.look(key) is not None:
                 return self._already_there(key, source.size)
-            with written(self._unfinished, checked_chunks(source, sha256, key)) as file:
+            with written(self._tree, checked_chunks(source, sha256, key)) as file:
                 return self.take(file, key, source.size)
 
     @contextmanager
     def copied(self, source: ByteSource, *, called: str) -> Iterator["LocalCopy"]:
         reader = CheckedReader(source, called, 0, source.size)
         with translated("write", self._unfinished, needed_bytes=source.size):
-            ensure_root(self.root)
+            self._tree.ensure_root()
             chunks = iter(lambda: reader.next(_COPY_BYTES), b"")
-            with written(self._unfinished, chunks) as file:
+            with written(self._tree, chunks) as file:
                 yield LocalCopy(self, file, source.size, reader.hexdigest())
 
     def take(self, file: UnfinishedFile, key: str, size: int) -> bool:
         """Give a complete file a key unless that is taken; True if it was given."""
         final = file_of(self.root, key)
         with translated("write", final, needed_bytes=size):
-            if final.exists():
+            if self._tree.look(key) is not None:
                 return self._already_there(key, size)
-            return file.publish_new(final) or self._already_there(key, size)
+            return file.publish_new(key) or self._already_there(key, size)
 
     def get(self, key: str, *, limit_bytes: int) -> bytes:
         with self._opened(key) as (fd, path):
@@ -123,38 +120,56 @@ class LocalStorage:
     def stat(self, key: str) -> ObjectStat | None:
         path = file_of(self.root, key)
         with translated("look at", path):
-            try:
-                return object_stat(key, path.stat())
-            except (FileNotFoundError, NotADirectoryError):
-                return None
+            status = self._tree.look(key)
+        if status is None:
+            return None
+        if not stat.S_ISREG(status.st_mode):
+            raise UnsafePathError(
+                f"refused: {path} is not a regular file", hint="move it away", path=str(path)
+            )
+        return object_stat(key, status)
 
     def list(self, prefix: str, *, start_after: str = "") -> Iterator[ObjectStat]:
         self._require_root()
-        yield from walk(self.root, prefix, start_after)
+        yield from walk(self._tree, prefix, start_after)
 
     def delete(self, keys: Sequence[str]) -> None:
         failed: dict[str, OSError] = {}
-        folders = set()
+        names: dict[str, list[str]] = {}
         for key in keys:
-            path = file_of(self.root, key)
-            try:
-                path.unlink()
-                folders.add(path.parent)
-            except (FileNotFoundError, NotADirectoryError):
-                continue
-            except OSError as error:
-                failed[key] = error
-        for folder in folders:
-            with translated("sync", folder):
-                sync_folder(folder)
+            file_of(self.root, key)
+            parent, _, name = key.rpartition("/")
+            names.setdefault(parent, []).append(name)
+        for parent, found in names.items():
+            failed |= self._delete(parent, found)
         if failed:
             first, cause = next(iter(failed.items()))
             why = explained(cause, "delete", file_of(self.root, first))
             raise StorageError(why.message, hint=why.hint, failed=[*failed]) from cause
 
+    def _delete(self, parent: str, names: Sequence[str]) -> dict[str, OSError]:
+        """Delete objects of one folder, and return those that would not go by their keys."""
+        failed: dict[str, OSError] = {}
+        path = self.root / parent
+        with translated("delete in", path):
+            try:
+                folder = self._tree.folder(parent)
+            except (FileNotFoundError, NotADirectoryError):
+                return failed
+            with folder:
+                for name in names:
+                    try:
+                        os.unlink(name, dir_fd=folder.fd)
+                    except FileNotFoundError:
+                        continue
+                    except OSError as error:
+                        failed[f"{parent}/{name}" if parent else name] = error
+                sync_folder(folder)
+        return failed
+
     def unfinished_uploads(self) -> Iterator[UnfinishedUpload]:
         self._require_root()
-        for found in walk(self._unfinished, "", ""):
+        for found in walk(self._tree, "", "", top=UNFINISHED):
             yield UnfinishedUpload(
                 key=f"{UNFINISHED}/{found.key}",
                 upload_id=found.key,
@@ -163,8 +178,13 @@ class LocalStorage:
 
     def abort_upload(self, upload: UnfinishedUpload) -> None:
         path = file_of(self._unfinished, upload.upload_id)
-        with translated("delete", path):
-            path.unlink(missing_ok=True)
+        parent, _, name = f"{UNFINISHED}/{upload.upload_id}".rpartition("/")
+        with (
+            translated("delete", path),
+            suppress(FileNotFoundError),
+            self._tree.folder(parent) as folder,
+        ):
+            os.unlink(name, dir_fd=folder.fd)
 
     def checks_checksums(self, key: str) -> bool:
         del key
@@ -195,7 +215,7 @@ class LocalStorage:
 
     def _opened(self, key: str) -> "_Opened":
         self._require_root()
-        return _Opened(file_of(self.root, key), key)
+        return _Opened(self._tree, file_of(self.root, key), key)
 
     def _require_root(self) -> None:
         with translated("look at", self.root):
@@ -224,7 +244,8 @@ class LocalCopy:
 class _Opened:
     """A descriptor of an object's file for the time of a ``with``."""
 
-    def __init__(self, path: Path, key: str) -> None:
+    def __init__(self, tree: Tree, path: Path, key: str) -> None:
+        self._tree = tree
         self._path = path
         self._key = key
         self._fd = -1
@@ -232,7 +253,7 @@ class _Opened:
     def __enter__(self) -> tuple[int, Path]:
         with translated("read", self._path):
             try:
-                self._fd = open_regular(self._path)
+                self._fd = self._tree.open_file(self._key)
             except (FileNotFoundError, NotADirectoryError) as error:
                 raise ObjectNotFoundError(f"there is no {self._key}", key=self._key) from error
         return self._fd, self._path
