@@ -1,15 +1,19 @@
 """Where this host remembers things from one run to the next: hashes, locks, rates, origins."""
 
+import logging
 import os
 import stat
 from contextlib import suppress
+from functools import cache
 from pathlib import Path
 
 from snapstore.config import Config
+from snapstore.config.trust import Doubt, doubt_of
 from snapstore.errors import ConfigError
 from snapstore.model.home import expanded
 from snapstore.model.temporary import system_folder
 
+_LOG = logging.getLogger(__name__)
 _KEY = "state.cache_dir"
 _MEMORY = Path("/dev/shm")
 
@@ -17,15 +21,20 @@ _MEMORY = Path("/dev/shm")
 def own_cache(config: Config, name: str) -> Path:
     """Return the folder of that name below ``state.cache_dir``, which only this user can read.
 
-    Where that was not set and cannot be made (no home, a root file system that is read-only), a
-    folder in the system's temporary one or in memory stands in for it: what is remembered there
-    spares work, and its locks hold for all runs of this user. Raises ConfigError where a home or a
-    place is missing; what was set and cannot be made is left to whoever writes there.
+    Where that was not set and cannot be made (no home, a root file system that is read-only), or
+    somebody else can write there, a folder in the system's temporary one or in memory stands in for
+    it: what is remembered there spares work, and its locks hold for all runs of this user. A hash
+    that somebody else wrote would have a file taken for one that is stored. Raises ConfigError
+    where a home or a place is missing; what was set and cannot be made is left to whoever writes
+    there.
     """
-    if config.origin(_KEY) != "default":
-        return _private(expanded(config.state.cache_dir) / name)
-    with suppress(ConfigError, OSError):
-        return _made(expanded(config.state.cache_dir) / name)
+    is_set = config.origin(_KEY) != "default"
+    with suppress(*(() if is_set else (ConfigError, OSError))):
+        folder = expanded(config.state.cache_dir) / name
+        if _is_believed(folder):
+            made = _private(folder) if is_set else _made(folder)
+            if _is_believed(made):
+                return made
     for parent in filter(None, (system_folder(), _MEMORY)):
         base = parent / f"snapstore-{os.geteuid()}"
         with suppress(OSError):
@@ -37,6 +46,21 @@ def own_cache(config: Config, name: str) -> Path:
         hint="set SNAPSTORE_CACHE_DIR",
         key=_KEY,
     )
+
+
+def _is_believed(folder: Path) -> bool:
+    """Whether only this user and root can have written what is in it; say it if not."""
+    doubt = doubt_of(folder)
+    if doubt is not None:
+        _say(folder, doubt)
+    return doubt is None
+
+
+@cache
+def _say(folder: Path, doubt: Doubt) -> None:
+    """Warn of a folder once in a process."""
+    remedy = doubt.remedy or f"set {_KEY} to a folder of user {os.geteuid()}"
+    _LOG.warning("%s is not used as %s: %s; %s", folder, _KEY, doubt.why, remedy)
 
 
 def _private(folder: Path) -> Path:

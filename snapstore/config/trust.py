@@ -9,7 +9,7 @@ import os
 import stat
 from collections.abc import Iterator, Mapping
 from pathlib import Path
-from typing import Final
+from typing import Final, NamedTuple
 
 from snapstore.errors import ConfigError
 
@@ -29,23 +29,41 @@ _NAME_IT: Final = "name the file with --config or SNAPSTORE_CONFIG if it is mean
 
 def require_own(path: Path) -> None:
     """Raise ConfigError when somebody else could have written the file, or put it there."""
+    doubt = doubt_of(path)
+    if doubt is not None:
+        raise ConfigError(
+            f"{path} was found and is not obeyed: {doubt.why}",
+            hint=f"{doubt.remedy}, or {_NAME_IT}" if doubt.remedy else _NAME_IT,
+            path=str(path),
+        )
+
+
+class Doubt(NamedTuple):
+    """Why a path may hold what somebody else wrote, and the command that helps, if one does."""
+
+    why: str
+    remedy: str | None
+
+
+def doubt_of(path: Path) -> Doubt | None:
+    """Look whether only the runner and root can have written what is at a path.
+
+    Names that are not there are passed over.
+    """
     place = path.absolute()
     for each in dict.fromkeys([*_up(place), *_up(place.resolve())]):
-        status = each.lstat()
+        try:
+            status = each.lstat()
+        except FileNotFoundError:
+            continue
         if status.st_uid not in (0, os.geteuid()):
-            raise ConfigError(
-                f"{path} was found and is not obeyed: {each} belongs to another user"
-                f" (uid {status.st_uid})",
-                hint=_NAME_IT,
-                path=str(path),
-            )
+            return Doubt(f"{each} belongs to another user (uid {status.st_uid})", None)
         if not stat.S_ISLNK(status.st_mode) and _is_written_by_others(status):
-            raise ConfigError(
-                f"{path} was found and is not obeyed: others may write {each}"
-                f" (mode {stat.S_IMODE(status.st_mode):o})",
-                hint=f"chmod go-w {each}, or {_NAME_IT}",
-                path=str(path),
+            return Doubt(
+                f"others may write {each} (mode {stat.S_IMODE(status.st_mode):o})",
+                f"chmod go-w {each}",
             )
+    return None
 
 
 def require_no_code(written: Mapping[str, object], path: Path) -> None:
@@ -85,7 +103,11 @@ def _is_private(group: int) -> bool:
 
     try:
         name, _, _, members = grp.getgrgid(group)
-        runner = pwd.getpwuid(os.geteuid()).pw_name
     except KeyError:
         return False
+    try:
+        runner = pwd.getpwuid(os.geteuid()).pw_name
+    except KeyError:
+        # A uid without an account, as containers have: no group is its own.
+        runner = "root"
     return name in (runner, "root") and set(members) <= {runner, "root"}
