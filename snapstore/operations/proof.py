@@ -26,6 +26,7 @@ from snapstore.model.resume import (
     CLOCK_MARGIN,
     Overrides,
     ResumePlan,
+    confirm_tail,
     require_deadline,
 )
 from snapstore.model.snapshot import Description, Fence, Position, Snapshot
@@ -101,11 +102,23 @@ class Proof:
             deletions_applied=goal is None or goal.is_end,
             between=self._later_fences(snapshot, each.position.changelog),
         )
-        if not plan.gap_free_required or (goal is not None and goal.is_end):
+        if not plan.gap_free_required:
             return plan
-        if goal is not None:
+        if goal is None:
+            return self._by_reading(plan, snapshot.description)
+        if not goal.is_end:
             require_deadline(plan)
-        return self._by_reading(plan, snapshot.description)
+        self._require_no_gap(plan)
+        return plan
+
+    def _require_no_gap(self, plan: ResumePlan) -> None:
+        """Raise TombstoneHorizonError where the replay of a plan would find records missing."""
+        with self._changelog.read(
+            plan.changelog, plan.start, plan.stop, leader_epoch=plan.leader_epoch
+        ) as tail:
+            for _ in tail:
+                pass
+            confirm_tail(plan, tail.report, self._clock())
 
     def _by_reading(self, plan: ResumePlan, description: Description) -> ResumePlan:
         """Prove a plan by the tail as it is now, or raise TombstoneHorizonError.

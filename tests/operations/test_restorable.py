@@ -198,6 +198,9 @@ def test_h01_a_snapshot_that_cannot_be_restored_is_said_to_be_so_at_once(lab: La
         "restore": "tombstone_horizon",
         "plan": "tombstone_horizon",
     }
+    for dry_run in (True, False):
+        with lab.open() as store, pytest.raises(TombstoneHorizonError, match="compacted away"):
+            store.restore(target=lab.target, replay=ReplayGoal(), dry_run=dry_run)
 
 
 def nothing_follows(lab: Lab) -> None:
