@@ -340,7 +340,8 @@ class _Making:
         if len(known) != 1:
             raise NotReplayableError(
                 f"{self._location.store} has {len(known)} changelog partitions, and not one",
-                hint="take the snapshot of its files",
+                hint="take the snapshot of its files, once closed if they do not say their "
+                f"offset, or leave it out: stores.{self._location.store.store}.skip",
                 store=str(self._location.store),
             )
         return known[0]

@@ -10,10 +10,12 @@ from pathlib import Path
 
 import msgspec
 import pytest
+from msgspec import structs
 
 from snapstore import client
 from snapstore.client import Snapstore
 from snapstore.config import load_config
+from snapstore.config.schema import StoreConfig
 from snapstore.errors import RefusedError, TombstoneHorizonError
 from snapstore.model.identity import ChangelogPartition
 from snapstore.model.snapshot import Deletion
@@ -24,6 +26,7 @@ from snapstore.operations.snapshot_report import StoreOutcome
 from snapstore.testing.changelog_contract import Written
 from tests.support.log_in_memory import DAY_MS, LogInMemory, LogRegistry
 from tests.support.rocksdb import raw_contents
+from tests.support.state_dirs import make_database
 from tests.support.streams_store import APPLICATION, Pairs, make_key_value, make_window, topic
 
 STORE, WINDOW, TASK = "counts", "window", "0_0"
@@ -471,3 +474,24 @@ def test_h55_an_older_complete_snapshot_is_taken_before_one_that_lacks_rows(lab:
         (restored,) = store.restore(target=lab.target).stores
     assert restored.snapshot_id == complete.id
     assert [each.code for each in restored.skipped] == ["incomplete"]
+
+
+@pytest.mark.parametrize("rules", [{}, {"format": "timestamped"}], ids=["nothing", "format"])
+def test_a_global_store_that_was_never_flushed_is_refused_with_a_way_out(
+    lab: Lab, rules: dict[str, str]
+) -> None:
+    """What is advised ends with exit code 0: the application fills it from its topic."""
+    lab.keep(39)
+    folder = lab.state_dir / APPLICATION / "global" / "rocksdb" / "rates"
+    make_database(folder, {"default": {}, "offsets": {b"status": (1).to_bytes(8, "big")}})
+    config = lab.config
+    for given, saved in ((rules, False), (rules | {"skip": True}, True)):
+        stores = {"rates": msgspec.convert(given, StoreConfig)}
+        lab.config = structs.replace(
+            config, sections=structs.replace(config.sections, stores=stores)
+        )
+        with lab.open() as store:
+            report = store.snapshot(lab.state_dir)
+        assert bool(report.failed) is not saved, report.outcomes
+        hints = [each.error.hint or "" for each in report.failed if each.error is not None]
+        assert all("stores.rates.skip" in hint for hint in hints)

@@ -52,7 +52,9 @@ def require_replayable(store: StoreId, store_type: str, options: KafkaStreamsOpt
     if store.task == GLOBAL and options.rules.get(name, StoreRules()).format is None:
         raise NotReplayableError(
             f"{name} is a global store, which the application may fill by code of its own",
-            hint=f"if it holds the topic as it is, configure stores.{name}.format",
+            hint="take the snapshot when the application is closed, or leave the store out "
+            f"(stores.{name}.skip), since the application fills it from its topic; if it holds the "
+            f"topic as it is, a snapshot can be replayed with stores.{name}.format",
             store=str(store),
         )
 
