@@ -1,5 +1,6 @@
 """A bar for every store under way, and one for all of them, on a terminal."""
 
+import time
 from collections.abc import Callable
 from types import TracebackType
 from typing import Self
@@ -17,9 +18,10 @@ from rich.table import Column
 from rich.text import Text
 
 from snapstore.cli.narrow import wrapped
-from snapstore.cli.progress import Reporter
+from snapstore.cli.reporter import Reporter
 from snapstore.cli.text import plain
-from snapstore.model.report import Advanced, StoreFinished, StoreStarted
+from snapstore.cli.totals import Told, Totals
+from snapstore.model.report import Advanced, Planned, StoreFinished, StoreStarted
 from snapstore.model.units import count, format_duration, format_size
 
 _WIDE, _NARROW = 120, 90
@@ -39,7 +41,7 @@ class Bars(Reporter):
         )
         self._tasks: dict[str, TaskID] = {}
         self._total: TaskID | None = None
-        self._expected = 0
+        self._totals = Totals(time.monotonic)
 
     def __enter__(self) -> Self:
         self._progress.start()
@@ -59,26 +61,36 @@ class Bars(Reporter):
         """The bars that are shown now."""
         return self._progress.tasks
 
-    def _show(self, event: StoreStarted | Advanced | StoreFinished) -> None:
-        name = str(event.store)
+    def _show(self, event: Told) -> None:
+        self._totals.take(event)
         match event:
+            case Planned():
+                pass
             case StoreStarted():
-                self._start(name, event)
+                self._start(str(event.store), event)
             case Advanced():
-                # The total is in bytes, and a replay counts records.
-                shown = (self._tasks.get(name), None if event.stage == "replay" else self._total)
-                for task in shown:
-                    if task is not None:
-                        self._advance(task, event)
+                task = self._tasks.get(str(event.store))
+                if task is not None:
+                    self._advance(task, event)
             case StoreFinished():
-                self._remove(name)
+                self._remove(str(event.store))
+        self._show_total()
+
+    def _show_total(self) -> None:
+        totals = self._totals
+        if self._total is None and totals.total:
+            self._total = self._progress.add_task("total", unit="bytes")
+        if self._total is not None:
+            stores = f" ({totals.finished} of {totals.stores} stores)" if totals.stores else ""
+            self._progress.update(
+                self._total,
+                description=f"total{stores}",
+                total=totals.total,
+                completed=totals.done,
+                moved=totals.moved,
+            )
 
     def _start(self, name: str, event: StoreStarted) -> None:
-        if event.total is not None and event.unit == "bytes":
-            self._expected += event.total
-            if self._total is None:
-                self._total = self._progress.add_task("total", total=0, unit="bytes")
-            self._progress.update(self._total, total=self._expected)
         self._remove(name)
         self._tasks[name] = self._progress.add_task(
             f"{event.stage} {plain(name)}", total=event.total, unit=event.unit

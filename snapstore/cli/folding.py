@@ -10,6 +10,11 @@ _NAME = re.compile(r"\S*/\S+|\b[0-9a-f]{12,64}\b")
 _NUMBER = re.compile(r"\d[\d,.:TZ-]*")
 
 
+def kind_of(message: str) -> str:
+    """Return what is left of a sentence without names of stores, paths, ids, numbers and times."""
+    return _NUMBER.sub("N", _NAME.sub("NAME", message))
+
+
 class Folded:
     """Tells the first notes of a kind at once; ``end`` says how many more of each there were.
 
@@ -27,7 +32,7 @@ class Folded:
         if message in self._seen:
             return
         self._seen.add(message)
-        kind = _NUMBER.sub("N", _NAME.sub("NAME", message))
+        kind = kind_of(message)
         self._counts[kind] = self._counts.get(kind, 0) + 1
         self._first.setdefault(kind, message)
         if self._counts[kind] <= SHOWN:

@@ -3,6 +3,7 @@
 from collections.abc import Mapping
 from typing import Any, Final
 
+from snapstore.cli.folding import SHOWN, kind_of
 from snapstore.cli.sentences import named
 from snapstore.cli.text import Column, count, moment, plain, short, table
 from snapstore.model.freshness import (
@@ -29,6 +30,8 @@ _OF_SEVERAL: Final[Mapping[Standing, str]] = {
     "older": "older ones usable",
     "none": "without a snapshot",
 }
+_NAMED: Final = 10
+"""Stores on one line."""
 _COLUMNS = (
     Column("application", cut=True),
     Column("task"),
@@ -56,15 +59,30 @@ def report_document(report: FreshnessReport, exit_code: int) -> dict[str, Any]:
 def report_lines(report: FreshnessReport) -> list[str]:
     """Return the table of all stores, what is to be said of single ones, and a total."""
     lines = table(_COLUMNS, [_row(store) for store in report.stores])
-    said: dict[tuple[str, ...], list[StoreId]] = {}
-    for store in report.stores:
-        said.setdefault(tuple(_sentences(store)), []).append(store.store)
-    for sentences, stores in said.items():
-        if sentences:
-            lines += ["", named(stores, ""), *(f"  {plain(each)}" for each in sentences)]
+    lines += _remarks(report)
     if trims := _trims(report):
         lines += ["", *trims]
     return [*lines, "", _restore_line(report), _total(report)]
+
+
+def _remarks(report: FreshnessReport) -> list[str]:
+    """Return what is to be said of stores: of the first few in full where many are alike."""
+    alike: dict[tuple[str, ...], dict[tuple[str, ...], list[StoreId]]] = {}
+    for store in report.stores:
+        if sentences := tuple(_sentences(store)):
+            same = alike.setdefault(tuple(map(kind_of, sentences)), {})
+            same.setdefault(sentences, []).append(store.store)
+    lines: list[str] = []
+    for said in alike.values():
+        shown = [*said.items()][:SHOWN]
+        for sentences, stores in shown:
+            few = named(stores[:_NAMED], "")
+            more = f", and {len(stores) - _NAMED:,} more" if len(stores) > _NAMED else ""
+            lines += ["", few + more, *(f"  {plain(each)}" for each in sentences)]
+        rest = sum(map(len, said.values())) - sum(len(stores) for _, stores in shown)
+        if rest:
+            lines += ["", f"{count(rest, 'store')} more like this (all with --json)"]
+    return lines
 
 
 def _row(store: StoreFreshness) -> tuple[str, ...]:

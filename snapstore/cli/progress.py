@@ -1,63 +1,20 @@
 """Show how the work goes: bars on a terminal, a line now and then elsewhere, or nothing."""
 
 import sys
-import threading
 import time
 from collections.abc import Callable
-from types import TracebackType
-from typing import Final, Self
+from typing import Final
 
 import click
 import msgspec
 
 from snapstore.cli.document import encode
-from snapstore.cli.folding import Folded
-from snapstore.cli.text import plain
-from snapstore.model.report import Advanced, Event, Noted, StoreFinished, StoreStarted, nobody
+from snapstore.cli.reporter import Reporter
+from snapstore.cli.totals import Told, Totals
+from snapstore.model.report import Advanced, Event, Noted, Planned, StoreFinished, StoreStarted
 from snapstore.model.units import count, format_duration, format_size
 
 EVERY_SECONDS: Final = 10.0
-
-
-class Reporter:
-    """A listener that is silent but for notes, each told once and kept. Base of the others."""
-
-    def __init__(self, redact: Callable[[str], str], *, tell_notes: bool = True) -> None:
-        self.notes: list[str] = []
-        self._redact = redact
-        self._tell_notes = tell_notes
-        self._folded = Folded(lambda message: self._write(f"note: {message}"))
-        self._lock = threading.Lock()
-        self.log: Callable[[Event], None] = nobody
-
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
-        if self._tell_notes:
-            self._folded.end()
-
-    def __call__(self, event: Event) -> None:
-        """Take an event; called from any thread."""
-        with self._lock:
-            self.log(event)
-            if not isinstance(event, Noted):
-                self._show(event)
-            elif event.message not in self.notes:
-                self.notes.append(event.message)
-                if self._tell_notes:
-                    self._folded.tell(event.message)
-
-    def _show(self, event: StoreStarted | Advanced | StoreFinished) -> None:
-        del event
-
-    def _write(self, line: str) -> None:
-        click.echo(plain(self._redact(line)), err=True)
 
 
 class JsonLines(Reporter):
@@ -87,9 +44,12 @@ class Lines(Reporter):
         self._every = every_seconds
         self._next = clock() + every_seconds
         self._running: dict[str, _Running] = {}
-        self._finished = 0
+        self._totals = Totals(clock)
 
-    def _show(self, event: StoreStarted | Advanced | StoreFinished) -> None:
+    def _show(self, event: Told) -> None:
+        self._totals.take(event)
+        if isinstance(event, Planned):
+            return
         name = str(event.store)
         match event:
             case StoreStarted():
@@ -99,12 +59,11 @@ class Lines(Reporter):
                 running.done += event.amount
             case StoreFinished():
                 self._running.pop(name, None)
-                self._finished += 1
         if self._clock() >= self._next:
             self._next = self._clock() + self._every
             now = self._clock()
             states = [f"{store} {state.spelled(now)}" for store, state in self._running.items()]
-            self._write(f"{self._finished} done; {', '.join(states) or 'nothing under way'}")
+            self._write(f"{self._totals.spelled()}; {', '.join(states) or 'nothing under way'}")
 
 
 def choose_reporter(

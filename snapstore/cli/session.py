@@ -16,7 +16,7 @@ from snapstore.cli.text import plain
 from snapstore.errors import UnavailableError
 
 if TYPE_CHECKING:
-    from snapstore.cli.progress import Reporter
+    from snapstore.cli.reporter import Reporter
     from snapstore.config import Config
     from snapstore.model.report import Event
 

@@ -63,6 +63,21 @@ def _say(folder: Path, doubt: Doubt) -> None:
     _LOG.warning("%s is not used as %s: %s; %s", folder, _KEY, doubt.why, remedy)
 
 
+def scratch_folder(config: Config) -> Path | None:
+    """Return where stores are brought to for a look: None is the system's temporary folder.
+
+    Where that cannot be written, ``state.cache_dir`` stands in for it, if this user can write there
+    and nobody else; never memory, which a store may fill.
+    """
+    if system_folder() is not None:
+        return None
+    with suppress(ConfigError, OSError):
+        folder = expanded(config.state.cache_dir) / "scratch"
+        if _is_believed(folder) and _is_believed(_made(folder)):
+            return folder
+    return None
+
+
 def _private(folder: Path) -> Path:
     with suppress(OSError):
         return _made(folder)

@@ -8,6 +8,7 @@ from pathlib import Path
 
 import msgspec
 
+from snapstore.client.own_cache import scratch_folder
 from snapstore.client.parts import (
     ConfiguredBackends,
     configured_changelog,
@@ -121,7 +122,7 @@ class ProofVerbs(UpkeepVerbs):
                 DrillOptions(
                     sample=sample,
                     seed=seed,
-                    scratch=scratch,
+                    scratch=scratch or scratch_folder(self.config),
                     parallel=self.config.transfer.parallel,
                     limit_bytes_per_second=self.config.transfer.limit_rate,
                 ),

@@ -3,6 +3,7 @@
 from collections.abc import Iterable
 from pathlib import Path
 
+from snapstore.client.own_cache import scratch_folder
 from snapstore.client.parts import ConfiguredBackends
 from snapstore.client.restoring import RestoreVerbs
 from snapstore.client.sample_places import SamplePlaces
@@ -55,7 +56,7 @@ class Snapstore(RestoreVerbs):
                 sample_percent=sample_percent,
                 seed=seed,
                 after=places.after(of),
-                scratch=scratch,
+                scratch=scratch or scratch_folder(self.config),
                 guarantee=self.config.state.guarantee,
                 parallel=self.config.transfer.parallel,
                 limit_bytes_per_second=self.config.transfer.limit_rate,

@@ -9,6 +9,15 @@ from snapstore.model.identity import StoreId
 Stage = Literal["hash", "upload", "download", "verify", "replay"]
 
 
+class Planned(msgspec.Struct, frozen=True, kw_only=True):
+    """What a run is about to do: the bytes of each store, by its name.
+
+    Those of a snapshot are estimates, until the store's files are held and it is started.
+    """
+
+    sizes: dict[str, int]
+
+
 class StoreStarted(msgspec.Struct, frozen=True, kw_only=True):
     """Work on one store began; ``total`` is in ``unit``, None where it cannot be known yet."""
 
@@ -44,7 +53,7 @@ class Noted(msgspec.Struct, frozen=True, kw_only=True):
     message: str
 
 
-Event = StoreStarted | Advanced | StoreFinished | Noted
+Event = Planned | StoreStarted | Advanced | StoreFinished | Noted
 
 
 def nobody(event: Event) -> None:

@@ -19,7 +19,7 @@ from snapstore.errors import (
     UnavailableError,
 )
 from snapstore.model.folder import Folder
-from snapstore.model.report import Noted, StoreFinished, StoreStarted
+from snapstore.model.report import Noted, Planned, StoreFinished, StoreStarted
 from snapstore.model.units import count
 from snapstore.operations.lineage import with_accepted
 from snapstore.operations.name_folding import require_apart
@@ -84,6 +84,10 @@ def restore(
         run.require_apart(plan)
         for note in plan.notes:
             ports.listener(Noted(message=note))
+        sizes = {
+            str(store.store): store.fetch_bytes for task in plan.tasks for store in task.stores
+        }
+        ports.listener(Planned(sizes=sizes))
         report = run.carry_out(plan)
     if report.failed:
         raise PartialFailureError(

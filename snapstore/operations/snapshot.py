@@ -9,7 +9,8 @@ from typing import TYPE_CHECKING
 
 import msgspec
 
-from snapstore.model.report import Event, Noted
+from snapstore.model.folder_size import size_on_disk
+from snapstore.model.report import Event, Noted, Planned
 from snapstore.model.store import StoreLocation
 from snapstore.model.units import count
 from snapstore.model.unread import Unread
@@ -75,6 +76,7 @@ def take_snapshots(
         if options.limit_rate_bytes_per_s
         else None
     )
+    tell(Planned(sizes={str(each.store): size_on_disk(each.path) for each in plan.locations}))
     deadline = Deadline(clock, repository.marker.longest_run, monotonic=monotonic)
     blobs = repository.begin_run(facts.run)
     with (

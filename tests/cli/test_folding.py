@@ -1,7 +1,7 @@
 """Many notes of one kind are a few lines and a count."""
 
 from snapstore.cli.folding import Folded
-from snapstore.cli.progress import Reporter
+from snapstore.cli.reporter import Reporter
 from snapstore.model.report import Noted
 
 

@@ -12,9 +12,10 @@ from pathlib import Path
 import pytest
 
 from snapstore.cli.bars import Bars, shown_rate
-from snapstore.cli.progress import JsonLines, Lines, Reporter, choose_reporter
+from snapstore.cli.progress import JsonLines, Lines, choose_reporter
+from snapstore.cli.reporter import Reporter
 from snapstore.model.identity import StoreId
-from snapstore.model.report import Advanced, Noted, StoreFinished, StoreStarted
+from snapstore.model.report import Advanced, Noted, Planned, StoreFinished, StoreStarted
 
 COUNTS = StoreId("orders", "0_3", "counts")
 
@@ -49,6 +50,44 @@ def test_a_replay_tells_its_rate_its_lag_and_the_time_left(
     assert capsys.readouterr().err == (
         "0 done; orders/0_3/counts 30,000 of 90,000 records, 60,000 behind, 3,000/s, 20 s to go\n"
     )
+
+
+def test_the_totals_are_those_of_the_whole_plan_from_the_start_h42(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    now = 0.0
+    lines = Lines(same, clock=lambda: now)
+    stores = [StoreId("orders", f"0_{number}", "counts") for number in range(500)]
+    lines(Planned(sizes={str(store): 1 << 20 for store in stores}))
+    # Files in use were fewer than the folder held; one is begun again; one is not sent at all.
+    for total in (1 << 20, 1 << 19):
+        lines(StoreStarted(store=stores[0], stage="upload", total=total))
+        lines(Advanced(store=stores[0], stage="upload", amount=1 << 18))
+    lines(StoreFinished(store=stores[1], outcome="unchanged", ok=True))
+    now = 10
+    lines(StoreFinished(store=stores[0], outcome="stored", ok=True))
+    lines(StoreStarted(store=stores[2], stage="upload", total=1 << 20))
+    now = 20
+    lines(Advanced(store=stores[2], stage="upload", amount=1 << 19))
+    assert capsys.readouterr().err.splitlines() == [
+        "2 of 500 stores done, 256 KiB of 498 MiB, 2 h 46 min to go; nothing under way",
+        "2 of 500 stores done, 768 KiB of 498 MiB, 2 h 45 min to go; "
+        "orders/0_2/counts 512 KiB of 1.0 MiB",
+    ]
+
+
+def test_the_bar_of_all_stores_counts_those_that_are_not_begun_h42() -> None:
+    with Bars(same) as bars:
+        stores = [StoreId("orders", f"0_{number}", "counts") for number in range(8)]
+        bars(Planned(sizes={str(store): 1000 for store in stores}))
+        bars(StoreStarted(store=stores[0], stage="download", total=1000))
+        bars(Advanced(store=stores[0], stage="download", amount=500))
+        total = bars.tasks[0]
+        assert (total.description, total.completed, total.total) == (
+            "total (0 of 8 stores)",
+            500,
+            8000,
+        )
 
 
 def test_a_finished_store_is_counted(capsys: pytest.CaptureFixture[str]) -> None:

@@ -3,9 +3,11 @@
 import shutil
 from pathlib import Path
 
+import msgspec
 import pytest
 
 from snapstore.cli.commands.status import exit_code_of
+from snapstore.cli.freshness import report_lines
 from snapstore.model.freshness import (
     FreshnessReport,
     Standing,
@@ -110,3 +112,26 @@ def test_given_rates_are_said_to_be_given(filled: str, cli: Cli) -> None:
     rates = ("--download-rate", "1MiB", "--replay-rate", "1000")
     answer = cli("status", "-r", filled, *rates)
     assert "1.0 MiB/s and 1,000 records/s, download and replay as given" in answer.out
+
+
+def test_what_holds_for_many_stores_is_told_of_a_few_h42() -> None:
+    stores = tuple(
+        StoreFreshness(
+            store=StoreId("orders", f"0_{number}", "counts"),
+            standing="unusable",
+            snapshots=1,
+            reason=f"the changelog begins at {number + 7}",
+            advice=("take a snapshot every hour",),
+        )
+        for number in range(500)
+    )
+    lines = report_lines(FreshnessReport(stores=stores, rates=None))
+    assert sum("take a snapshot every hour" in line for line in lines) == 3
+    assert "497 stores more like this (all with --json)" in lines
+    assert sum("the changelog begins at" in line for line in lines) == 3
+
+    alike = [msgspec.structs.replace(each, reason="the topic is gone") for each in stores]
+    lines = report_lines(FreshnessReport(stores=tuple(alike), rates=None))
+    assert lines.count("  the topic is gone") == 1
+    (named,) = (line for line in lines if line.endswith(", and 490 more"))
+    assert named.startswith("orders/0_0/counts, orders/0_1/counts, ")

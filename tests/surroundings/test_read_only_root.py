@@ -134,6 +134,10 @@ def test_verify_opens_stores_where_a_place_is_named_and_says_that_there_is_none_
     assert done.returncode == 0, done.stderr
     done = host("verify", "--open", "-r", repository, "--scratch", host.work)
     assert done.returncode == 0, done.stderr
+    cache = host.work / "cache"
+    done = host("verify", "--open", "-r", repository, SNAPSTORE_CACHE_DIR=str(cache))
+    assert done.returncode == 0, done.stderr
+    assert not [*(cache / "scratch").iterdir()]
 
 
 def test_a_path_below_a_home_that_is_not_known_is_told_h31(host: Host) -> None:
