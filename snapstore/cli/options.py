@@ -193,3 +193,11 @@ def accept_earlier_clock_option(function: F) -> F:
         is_flag=True,
         help="A clock that went back was wrong before, and is right now.",
     )(function)
+
+
+kafka_streams_version_option = click.option(
+    "--kafka-streams-version",
+    "version",
+    metavar="VERSION",
+    help="The version that will start, as 4.4.0 [default: any that the files allow].",
+)

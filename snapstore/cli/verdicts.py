@@ -6,7 +6,7 @@ from typing import Final
 import click
 
 from snapstore.cli.exit_codes import DAMAGE, DONE, LOSSY_START, PARTIAL
-from snapstore.cli.options import F
+from snapstore.cli.options import F, kafka_streams_version_option
 from snapstore.cli.stores import UNSEEN
 from snapstore.cli.text import Column, count, plain, table
 from snapstore.model.verdict import SEVERITY, Kind, Verdict
@@ -64,12 +64,7 @@ def start_options(function: F) -> F:
     function = click.option("--scan", is_flag=True, help="Read every block of every table.")(
         function
     )
-    function = click.option(
-        "--kafka-streams-version",
-        "version",
-        metavar="VERSION",
-        help="The version that will start, as 4.4.0 [default: the worst that could].",
-    )(function)
+    function = kafka_streams_version_option(function)
     return click.option(
         "--guarantee",
         type=click.Choice(["at_least_once", "exactly_once_v2"]),

@@ -154,6 +154,7 @@ def prepare(
                     store=store,
                     replace=True,
                     set_aside=set_aside,
+                    version=version,
                     allow_unchecked_changelog=allow_unchecked_changelog,
                     listener=listener,
                 )

@@ -50,6 +50,7 @@ class RestoreVerbs(ProofVerbs):
         missing_ok: bool = False,
         skip_unrestorable: bool = False,
         set_aside: Mapping[str, str] | None = None,
+        version: str | None = None,
         replay: ReplayGoal | None = None,
         listener: Listener = nobody,
         dry_run: Literal[False] = False,
@@ -71,6 +72,7 @@ class RestoreVerbs(ProofVerbs):
         missing_ok: bool = False,
         skip_unrestorable: bool = False,
         set_aside: Mapping[str, str] | None = None,
+        version: str | None = None,
         replay: ReplayGoal | None = None,
         listener: Listener = nobody,
         dry_run: Literal[True],
@@ -91,6 +93,7 @@ class RestoreVerbs(ProofVerbs):
         missing_ok: bool = False,
         skip_unrestorable: bool = False,
         set_aside: Mapping[str, str] | None = None,
+        version: str | None = None,
         replay: ReplayGoal | None = None,
         listener: Listener = nobody,
         dry_run: bool = False,
@@ -102,7 +105,8 @@ class RestoreVerbs(ProofVerbs):
         if its fence still holds; with ``replay`` the records after it are applied, before anything
         is put into place. One store without a usable snapshot refuses all, unless
         ``skip_unrestorable`` leaves such out: the report names them. ``set_aside`` gives reasons by
-        names of stores: what is there of those goes to quarantine rather than away. With
+        names of stores: what is there of those goes to quarantine rather than away. ``version`` is
+        that of the Kafka Streams that will start: what its RocksDB cannot read is refused. With
         ``dry_run`` the plan is returned. Raises SnapshotNotFoundError, PartialFailureError with the
         fact ``report``, and what ``operations.restore`` names.
         """
@@ -127,6 +131,7 @@ class RestoreVerbs(ProofVerbs):
             delete_noted=replay is None or replay.is_end,
             skip_unrestorable=skip_unrestorable,
             set_aside=dict(set_aside or {}),
+            version=version,
             parallel=self.config.transfer.parallel,
             limit_bytes_per_second=self.config.transfer.limit_rate,
         )

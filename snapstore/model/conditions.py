@@ -17,15 +17,23 @@ def reader_of(version: str) -> Reader:
     A version newer than 4.4 is taken to do as 4.4 does. Raises ConfigError for a text that is no
     version.
     """
+    major, minor, patch = numbers_of(version)
+    if (major, minor) < (4, 3):
+        return "checkpoint"
+    return "oldest" if (major, minor, patch) == (4, 3, 0) else "newest"
+
+
+def numbers_of(version: str) -> tuple[int, int, int | None]:
+    """Return the numbers of a version of Kafka Streams, the last None where it is not given.
+
+    Raises ConfigError for a text that is no version.
+    """
     match = _VERSION.fullmatch(version.strip())
     if match is None:
         raise ConfigError(
             f"not a version of Kafka Streams: {version!r}", hint="write for instance 4.4.0"
         )
-    number = (int(match[1]), int(match[2]), int(match[3] or 0))
-    if number < (4, 3, 0):
-        return "checkpoint"
-    return "oldest" if number == (4, 3, 0) and match[3] is not None else "newest"
+    return int(match[1]), int(match[2]), None if match[3] is None else int(match[3])
 
 
 def conditions_of(

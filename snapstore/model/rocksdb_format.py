@@ -25,6 +25,14 @@ READ_SINCE: Final[Mapping[int, Version]] = {
 }
 """The first version of RocksDB that reads tables of a format."""
 
+ROCKSDB_OF: Final[Mapping[tuple[int, int], Version]] = {
+    (4, 0): (9, 7, 3),
+    (4, 2): (10, 1, 3),
+    (4, 3): (10, 1, 3),
+    (4, 4): (10, 1, 3),
+}
+"""The RocksDB that comes with a version of Kafka Streams (rocksdbjni beside its jar)."""
+
 _OPTIONS = re.compile(r"OPTIONS-(\d+)")
 _VERSION = re.compile(r"^\s*rocksdb_version=(\d+)\.(\d+)\.(\d+)\s*$", re.MULTILINE)
 _FORMAT = re.compile(r"^\s*format_version=(\d+)\s*$", re.MULTILINE)

@@ -4,9 +4,11 @@ from collections.abc import Iterable, Sequence
 from pathlib import Path
 
 from snapstore.errors import WrongGenerationError
+from snapstore.model.conditions import numbers_of
 from snapstore.model.regular_file import NotRegularError, read_regular
 from snapstore.model.rocksdb_format import (
     READ_SINCE,
+    ROCKSDB_OF,
     RocksDBWriter,
     can_read,
     is_options,
@@ -21,11 +23,14 @@ _LOOKED_AT = 20
 """Stores of the target whose OPTIONS files are read: one application has opened all of them."""
 
 
-def check_rocksdb(manifests: Iterable[Manifest], found: Sequence[StoreLocation]) -> list[str]:
-    """Return a sentence where the snapshots are of a newer RocksDB than the stores in the target.
+def check_rocksdb(
+    manifests: Iterable[Manifest], found: Sequence[StoreLocation], version: str | None = None
+) -> list[str]:
+    """Return a sentence where snapshots are of a newer RocksDB than the one that will open them.
 
-    Raises WrongGenerationError where that one cannot read their tables. A target without stores
-    tells nothing.
+    That is the RocksDB of Kafka Streams ``version``, where given, else the one that has opened the
+    stores in the target. Raises WrongGenerationError where that one cannot read their tables, and
+    ConfigError for a text that is no version. An empty target tells nothing by itself.
     """
     writers: dict[str, list[RocksDBWriter | None]] = {}
     for manifest in manifests:
@@ -33,15 +38,22 @@ def check_rocksdb(manifests: Iterable[Manifest], found: Sequence[StoreLocation])
         writers.setdefault(application, []).append(writer_of(manifest.files))
     notes = []
     for application, each_writer in writers.items():
-        writer = newest(each_writer)
         here = [each for each in found if each.store.application == application]
-        reader = newest(_opened_by(each) for each in here[:_LOOKED_AT])
-        if writer is None or reader is None or writer.version <= reader.version:
+        writer = newest(each_writer)
+        if writer is None:
             continue
-        told = (
-            f"the snapshots of {application} were written by RocksDB {writer.text}, and its "
-            f"stores in the target by RocksDB {reader.text}"
-        )
+        if version is None:
+            reader = newest(_opened_by(each) for each in here[:_LOOKED_AT])
+            opened = "its stores in the target by RocksDB "
+        else:
+            reader = _of_kafka_streams(version)
+            opened = f"Kafka Streams {version} comes with RocksDB "
+        by = f"the snapshots of {application} were written by RocksDB {writer.text}"
+        if reader is None and version is not None:
+            notes.append(f"{by}; which one Kafka Streams {version} comes with is not known")
+        if reader is None or writer.version <= reader.version:
+            continue
+        told = f"{by}, and {opened}{reader.text}"
         if not can_read(reader.version, writer):
             raise _unreadable(told, writer, reader)
         notes.append(
@@ -49,6 +61,11 @@ def check_rocksdb(manifests: Iterable[Manifest], found: Sequence[StoreLocation])
             "difference is known"
         )
     return notes
+
+
+def _of_kafka_streams(version: str) -> RocksDBWriter | None:
+    known = ROCKSDB_OF.get(numbers_of(version)[:2])
+    return None if known is None else RocksDBWriter(version=known)
 
 
 def _opened_by(location: StoreLocation) -> RocksDBWriter | None:
@@ -78,7 +95,8 @@ def _unreadable(told: str, writer: RocksDBWriter, reader: RocksDBWriter) -> Wron
     needed = "a newer one" if since is None else f"RocksDB {'.'.join(map(str, since))} or newer"
     return WrongGenerationError(
         f"{told}: tables of format {writer.table_format} need {needed}",
-        hint="upgrade the application and let it start once, or restore an older snapshot",
+        hint="upgrade the application and name its version with --kafka-streams-version, or "
+        "restore an older snapshot",
         written_by=writer.text,
         target=reader.text,
         table_format=writer.table_format,

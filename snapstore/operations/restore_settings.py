@@ -20,8 +20,9 @@ class RestoreOptions(msgspec.Struct, frozen=True, kw_only=True):
     time can prove that no deletion is lost. ``skip_unrestorable``: a store of which no snapshot can
     be used is left out. ``delete_noted``: what the changelog deletes after a snapshot is deleted in
     its files; not for a replay that ends before. ``set_aside`` gives reasons by names of stores:
-    what is there of those goes to quarantine rather than away. ``permissions.owner`` None: as root,
-    the owner of the target directory.
+    what is there of those goes to quarantine rather than away. ``version`` is the one of Kafka
+    Streams that will start, where that is known. ``permissions.owner`` None: as root, the owner of
+    the target directory.
     """
 
     replace: bool = False
@@ -31,6 +32,7 @@ class RestoreOptions(msgspec.Struct, frozen=True, kw_only=True):
     delete_noted: bool = True
     skip_unrestorable: bool = False
     set_aside: Mapping[str, str] = {}
+    version: str | None = None
     permissions: Permissions = Permissions()
     parallel: int = 8
     limit_bytes_per_second: int | None = None

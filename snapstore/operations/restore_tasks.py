@@ -189,7 +189,7 @@ class Planner:
             notes.append(remark)
         found = self._discover(planned)
         wanted = [each.manifest for task in planned for each in task.wanted]
-        notes += check_rocksdb(wanted, found)
+        notes += check_rocksdb(wanted, found, self._options.version)
         plans = []
         for task in planned:
             plan = self._plan_task(task, found)

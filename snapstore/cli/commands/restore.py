@@ -10,6 +10,7 @@ from snapstore.cli.lazy import Verb
 from snapstore.cli.options import (
     application_option,
     dry_run_option,
+    kafka_streams_version_option,
     limit_rate_option,
     parallel_option,
     replay_goal,
@@ -73,6 +74,7 @@ from snapstore.errors import PartialFailureError
     is_flag=True,
     help="Leave out the stores of which no snapshot can be used.",
 )
+@kafka_streams_version_option
 @click.option("--if-exists", is_flag=True, help="No snapshot is no error: do nothing.")
 @limit_rate_option
 @parallel_option
@@ -93,6 +95,7 @@ def command(
     to_offset: int | None,
     to_time: datetime | None,
     skip_unrestorable: bool,
+    version: str | None,
     if_exists: bool,
     limit_rate: int | None,
     parallel: int | None,
@@ -132,6 +135,7 @@ def command(
                 allow_missed_tombstones=allow_missed_tombstones,
                 missing_ok=if_exists,
                 skip_unrestorable=skip_unrestorable,
+                version=version,
                 replay=goal,
                 dry_run=True,
             )
@@ -151,6 +155,7 @@ def command(
                 allow_missed_tombstones=allow_missed_tombstones,
                 missing_ok=if_exists,
                 skip_unrestorable=skip_unrestorable,
+                version=version,
                 replay=goal,
                 listener=reporter,
             )
