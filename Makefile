@@ -49,7 +49,7 @@ lint: venv ## style, types and the import rules
 
 test: jars lint ## lint and every test, with a real broker and real Kafka Streams applications
 	$(BIN)/pytest -n 2 -m 'not kafka and not soak'
-	$(BIN)/pytest -m 'kafka and not soak'
+	$(BIN)/pytest -n 2 --dist loadfile -m 'kafka and not soak'
 
 test-fast: lint ## lint and the tests that need no Java (under two minutes)
 	$(BIN)/pytest -n 2 -m 'not kafka and not slow and not soak'
