@@ -1,5 +1,6 @@
 """Ask whether the RocksDB of the application in the target can read the snapshots."""
 
+import os
 from collections.abc import Iterable, Sequence
 from pathlib import Path
 
@@ -70,12 +71,13 @@ def _of_kafka_streams(version: str) -> RocksDBWriter | None:
 
 def _opened_by(location: StoreLocation) -> RocksDBWriter | None:
     """Return which RocksDB has opened a store last: it wrote the newest of its OPTIONS files."""
-    newest_files: dict[Path, Path] = {}
-    for path in location.path.rglob("OPTIONS-*"):
-        before = newest_files.get(path.parent)
-        if is_options(path.name) and (before is None or _number(path) > _number(before)):
-            newest_files[path.parent] = path
-    return newest(map(_read, newest_files.values()))
+    # os.walk passes over folders that went away meanwhile.
+    newest_files = [
+        Path(folder, max(options, key=_number))
+        for folder, _, names in os.walk(location.path)
+        if (options := [name for name in names if is_options(name)])
+    ]
+    return newest(map(_read, newest_files))
 
 
 def _read(path: Path) -> RocksDBWriter | None:
@@ -86,8 +88,8 @@ def _read(path: Path) -> RocksDBWriter | None:
         return None
 
 
-def _number(path: Path) -> int:
-    return int(path.name.rpartition("-")[2])
+def _number(name: str) -> int:
+    return int(name.rpartition("-")[2])
 
 
 def _unreadable(told: str, writer: RocksDBWriter, reader: RocksDBWriter) -> WrongGenerationError:

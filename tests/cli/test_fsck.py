@@ -232,7 +232,10 @@ def test_prepare_brings_back_an_empty_disk_or_names_the_choices(
     empty = tmp_path / "empty"
     asked = ("prepare", empty, "--application", APPLICATION, "--allow-unchecked-changelog")
 
-    refused = cli(*asked, "--json", env={**here, "SNAPSTORE_INSTANCE": "pod-1"})
+    new = cli(*asked, "--json", env={**here, "SNAPSTORE_INSTANCE": "pod-1"})
+    assert new.code == 0
+    assert new.document["empty_start"] == "none_of_this_instance"
+    refused = cli(*asked, "--instance", "pod-1", "--json", env=here)
     assert refused.code == 5
     assert refused.error["facts"] == {"instances": ["pod-0"], "tasks": ["0_0"]}
 

@@ -7,7 +7,7 @@ from pathlib import Path
 import msgspec
 import pytest
 
-from snapstore.errors import SourceDamagedError
+from snapstore.errors import RefusedError
 from snapstore.layouts.kafka_streams import KafkaStreamsLayout, KafkaStreamsOptions
 from snapstore.model.identity import ChangelogPartition
 from snapstore.model.store import ChangelogPosition
@@ -137,9 +137,17 @@ class TestTo42:
 
     def test_a_broken_file_of_the_target_is_not_guessed_at(self, task: Task) -> None:
         task.store("a")
+        task.store("kept")
         (task.dir / ".checkpoint").write_text("0\n1\n")
-        with pytest.raises(SourceDamagedError):
+        with pytest.raises(RefusedError, match="kept"):
             plan(task, {"a": {"app-a-changelog:3": 5}})
+
+    def test_a_broken_file_is_not_read_where_every_store_is_replaced(self, task: Task) -> None:
+        task.store("a")
+        (task.dir / ".checkpoint").write_text("0\n1\n")
+        assert plan(task, {"a": {"app-a-changelog:3": 5}}) == (
+            checkpoint_note("app-a-changelog 3 5"),
+        )
 
     def test_what_was_planned_is_read_back(self, task: Task) -> None:
         task.store("a")

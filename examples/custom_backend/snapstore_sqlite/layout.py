@@ -144,7 +144,7 @@ class SQLiteLayout:
         """Hold the lock that the application takes at its start."""
         folder = self.task_dir(target, description).parent
         folder.mkdir(parents=True, exist_ok=True)
-        with hold_lock(folder / LOCK):
+        with hold_lock(folder / LOCK, target):
             yield
 
     def presumed_changelogs(self, store: StoreId) -> tuple[ChangelogPartition, ...]:

@@ -16,7 +16,6 @@ from snapstore.backends.rocksdb.freeze import (
     Freezer,
     Frozen,
     UnsettledError,
-    read_small,
     source_state,
 )
 from snapstore.backends.rocksdb.held import Copy, Held, Pin
@@ -178,7 +177,7 @@ def _count_tables(found: Found) -> int:
 def _damaged(found: Found, failure: UnsettledError | OpenError) -> CaptureError:
     if isinstance(failure, OpenError) and (other := unsupported(found, failure.reason)):
         return other
-    if failure.file == names.CURRENT and looks_encrypted(read_small(found.path / names.CURRENT)):
+    if failure.file == names.CURRENT and looks_encrypted(found):
         return refused(found.name, "its files seem to be encrypted")
     if failure.file is None:
         if isinstance(failure, UnsettledError):

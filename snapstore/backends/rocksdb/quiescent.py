@@ -42,7 +42,7 @@ def _open(found: Found, folder: Path) -> OpenDatabase:
     except FileNotFoundError as error:
         raise _damaged(found, names.CURRENT, "it is missing") from error
     except SourceDamagedError as error:
-        if looks_encrypted(read_small(found.path / names.CURRENT)):
+        if looks_encrypted(found):
             raise refused(found.name, "its files seem to be encrypted") from error
         raise
     if manifest not in listed:

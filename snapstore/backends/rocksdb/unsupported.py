@@ -73,8 +73,9 @@ def refused(database: str, why: str) -> StoreUnsupportedError:
     )
 
 
-def looks_encrypted(current: bytes) -> bool:
+def looks_encrypted(found: Found) -> bool:
     """Whether CURRENT may be one that an encrypting environment has written."""
+    current = _read(found, names.CURRENT) or b""
     return len(current) > _ENCRYPTION_PREFIX_BYTES and not current.isascii()
 
 

@@ -46,7 +46,11 @@ def _notes_next_offset(task_dir: Path, at: int) -> bool:
 
 def _versions(folder: Path, depth: int) -> Iterator[tuple[int, ...]]:
     newest = (-1, "")
-    for entry in list_dir(folder):
+    try:
+        entries = [*list_dir(folder)]
+    except CaptureError:
+        return  # Told where its stores are read.
+    for entry in entries:
         if match := _OPTIONS.fullmatch(entry.name):
             newest = max(newest, (int(match[1]), entry.name))
         elif depth and not entry.name.startswith(".") and is_folder(entry):
