@@ -240,6 +240,12 @@ class StorageUnfitError(RefusedError):
     code = "storage_unfit"
 
 
+class ClockDiffersError(RefusedError):
+    """The clock of this host is too far from the storage's."""
+
+    code = "clock_differs"
+
+
 class UnsafePathError(RefusedError):
     """A name that leads outside the target."""
 

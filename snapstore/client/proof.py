@@ -27,6 +27,7 @@ from snapstore.model.identity import StoreId
 from snapstore.model.listing import ListedSnapshot
 from snapstore.model.report import Noted, nobody
 from snapstore.model.units import few
+from snapstore.operations.clocks import later_clock
 from snapstore.operations.drill import drill
 from snapstore.operations.drill_rates import measured, rates_of, read_rates, write_rates
 from snapstore.operations.drill_report import DrillReport
@@ -80,7 +81,8 @@ class ProofVerbs(UpkeepVerbs):
         )
         with configured_changelog(self.config, self.registry) as changelog:
             layouts = partial(configured_layout, self.config, self.registry)
-            report = status(stores, self.repository, changelog, layouts, self.clock, options)
+            clock = later_clock(self.repository.storage, self.clock)
+            report = status(stores, self.repository, changelog, layouts, clock, options)
         return msgspec.structs.replace(report, notes=tuple(notes))
 
     def drill(
@@ -116,7 +118,7 @@ class ProofVerbs(UpkeepVerbs):
                     layouts=partial(configured_layout, self.config, self.registry),
                     backends=ConfiguredBackends(self.config, self.registry),
                     changelog=changelog,
-                    clock=self.clock,
+                    clock=later_clock(self.repository.storage, self.clock),
                     listener=listener,
                 ),
                 DrillOptions(

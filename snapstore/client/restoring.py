@@ -19,6 +19,7 @@ from snapstore.errors import ConfigError, IntegrityError, SnapshotNotFoundError
 from snapstore.model.report import Noted, nobody
 from snapstore.model.resume import Overrides
 from snapstore.model.snapshot import Position
+from snapstore.operations.clocks import later_clock
 from snapstore.operations.lineage import Remember
 from snapstore.operations.proof import Proof
 from snapstore.operations.replay import ReplayPorts
@@ -137,6 +138,7 @@ class RestoreVerbs(ProofVerbs):
         )
         unchecked = allow_unchecked_changelog and replay is None
         with self._changelog(listener, needed=not unchecked) as changelog:
+            clock = later_clock(self.repository.storage, self.clock)
             layout = configured_layout(self.config, self.registry, self._layout_of(requests))
             backends = ConfiguredBackends(self.config, self.registry)
             staged_replay = None
@@ -150,7 +152,7 @@ class RestoreVerbs(ProofVerbs):
                         layout=layout,
                         backends=backends,
                         overrides=overrides,
-                        clock=self.clock,
+                        clock=clock,
                         listener=listener,
                     ),
                 )
@@ -160,7 +162,7 @@ class RestoreVerbs(ProofVerbs):
                     changelog,
                     self.repository.catalog,
                     partial(configured_layout, self.config, self.registry),
-                    self.clock,
+                    clock,
                     overrides=overrides,
                     goal=replay,
                 )

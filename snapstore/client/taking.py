@@ -23,6 +23,7 @@ from snapstore.client.parts import (
 )
 from snapstore.config import Config
 from snapstore.model.report import nobody
+from snapstore.operations.clocks import require_same_time
 from snapstore.operations.discover import DiscoverReport, discover
 from snapstore.operations.nearby import pointing
 from snapstore.operations.run_lock import run_lock
@@ -138,7 +139,7 @@ class SnapshotVerbs(CatalogVerbs):
         ``capture`` says where they are taken from, in place of the configuration's. A store that
         fails stops no other: look at ``report.failed``. With ``dry_run`` the plan is returned.
         Raises StoreNotFoundError for a name that fits nothing, ConfigError, and
-        RunInProgressError when another process is at it.
+        RunInProgressError when another process is at it, and ClockDiffersError.
         """
         chosen = configured_layout(self.config, self.registry, layout)
         application = application or self.config.state.application
@@ -173,6 +174,8 @@ class SnapshotVerbs(CatalogVerbs):
                 plan = plan_snapshot(capturing.discover(place, application, selection), selection)
             if dry_run:
                 return plan
+            fenced = self.config.kafka.bootstrap is not None
+            require_same_time(self.repository.storage, self.clock, fenced=fenced)
             now = self.clock()
             facts = RunFacts(
                 run=run_id(now),

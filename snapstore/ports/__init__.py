@@ -27,6 +27,7 @@ from snapstore.ports.replay import (
 )
 from snapstore.ports.storage import (
     CheckingStorage,
+    ClockedStorage,
     CopyingStorage,
     FileCopy,
     ObjectStat,
@@ -52,6 +53,7 @@ __all__ = [
     "Changelog",
     "CheckingStorage",
     "Clock",
+    "ClockedStorage",
     "ContentLayout",
     "CopyingStorage",
     "DeletingLayout",

@@ -130,6 +130,18 @@ class TellingStorage(ObjectStorage, Protocol):
 
 
 @runtime_checkable
+class ClockedStorage(ObjectStorage, Protocol):
+    """A storage that tells the time by the clock that dates its objects."""
+
+    def now(self, *, writing: bool) -> datetime | None:
+        """Return that time; None where it is not told. No request is made for it.
+
+        With ``writing`` a file that is gone again at once may be made to find it out.
+        """
+        ...
+
+
+@runtime_checkable
 class VersioningStorage(ObjectStorage, Protocol):
     """A storage that may keep what is deleted as an old version."""
 

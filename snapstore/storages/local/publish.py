@@ -20,6 +20,11 @@ class UnfinishedFile:
         self._place = place
         self._fd = fd
 
+    @property
+    def modified_s(self) -> float:
+        """When it was last written, by the file system's clock, in seconds since 1970."""
+        return os.fstat(self._fd).st_mtime
+
     def publish_new(self, key: str) -> bool:
         """Give it its key; False, and nothing changed, when that is taken."""
         os.fsync(self._fd)

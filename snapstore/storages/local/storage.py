@@ -4,6 +4,7 @@ import os
 import stat
 from collections.abc import Iterator, Sequence
 from contextlib import AbstractContextManager, contextmanager, suppress
+from datetime import UTC, datetime
 from pathlib import Path
 
 import msgspec
@@ -37,8 +38,8 @@ class LocalOptions(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fie
 
 
 class LocalStorage:
-    """Keeps objects as files, mode 0600, below one folder; implements CopyingStorage
-    and ReservingStorage.
+    """Keeps objects as files, mode 0600, below one folder; implements CopyingStorage,
+    ClockedStorage and ReservingStorage.
 
     Each file is written under ``.unfinished/``, synced, and then linked or renamed to its name. The
     folder itself is made by the first ``put``, if its parent is there.
@@ -53,6 +54,15 @@ class LocalStorage:
         self._tree = Tree(self.root)
         self._unfinished = self.root / UNFINISHED
         self._reserve = Reserve(self._tree)
+
+    def now(self, *, writing: bool) -> datetime | None:
+        if not writing:
+            return None
+        try:
+            with written(self._tree, [b""]) as file:
+                return datetime.fromtimestamp(file.modified_s, UTC)
+        except OSError:
+            return None  # what is written next meets the same, and says so
 
     def put(self, key: str, body: bytes, *, if_absent: bool = False) -> None:
         final = file_of(self.root, key)

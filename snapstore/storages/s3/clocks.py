@@ -29,17 +29,24 @@ def spell_difference(ahead: timedelta) -> str:
 
 
 class ClockNote:
-    """Notes, once, that the clocks differ. For botocore's event ``needs-retry``."""
+    """Notes, once, that the clocks differ. For botocore's event ``needs-retry``.
+
+    ``ahead`` is how far this machine's clock was ahead at the last answer; None before.
+    """
 
     def __init__(self, note: Callable[[str], None]) -> None:
         self._note = note
         self._looked = False
+        self.ahead: timedelta | None = None
 
     def after_attempt(self, response: tuple[Any, Mapping[str, Any]] | None, **_: object) -> None:
-        if response is None or self._looked:
+        if response is None:
             return
         ahead = clock_difference(response[1].get("ResponseMetadata", {}).get("HTTPHeaders", {}))
         if ahead is None:
+            return
+        self.ahead = ahead
+        if self._looked:
             return
         self._looked = True
         if abs(ahead) > _TOLD_BEYOND:

@@ -34,6 +34,7 @@ class S3Connection:
     def __init__(self, options: S3Options, *, tell_after_s: float = TELL_AFTER_S) -> None:
         self.notes = Notes()
         self.patience = Patience(options.give_up_after, self.notes, tell_after_s=tell_after_s)
+        self.clock = ClockNote(self.notes)
         self._options = options
         self._lock = threading.Lock()
         self._client, self._credentials = self._connected()
@@ -86,7 +87,7 @@ class S3Connection:
                 client = _client(session, options)
         events = client.meta.events
         events.register("before-sign.s3", credentials.before_sign)
-        events.register("needs-retry.s3", ClockNote(self.notes).after_attempt)
+        events.register("needs-retry.s3", self.clock.after_attempt)
         return client, credentials
 
 

@@ -1,6 +1,7 @@
 """Objects of one bucket below one prefix."""
 
 from collections.abc import Iterator, Sequence
+from datetime import UTC, datetime
 
 from botocore.exceptions import BotoCoreError, ClientError
 
@@ -26,7 +27,7 @@ from snapstore.storages.s3.upload import Uploader
 
 class S3Storage:
     """Keeps objects in one bucket below one prefix; implements ObjectStorage,
-    TellingStorage and VersioningStorage.
+    TellingStorage, ClockedStorage and VersioningStorage.
 
     Requests that fail for a while (503, 500, a broken connection) are repeated with growing random
     waits, ``options.max_attempts`` times in all. ETags are compared with themselves only: with
@@ -146,6 +147,11 @@ class S3Storage:
         except (BotoCoreError, ClientError, StorageError):
             return self._deletion.left_versions
         return answer.get("Status") == "Enabled" or self._deletion.left_versions
+
+    def now(self, *, writing: bool) -> datetime | None:
+        del writing  # each answer has the time
+        ahead = self._connection.clock.ahead
+        return None if ahead is None else datetime.now(UTC) - ahead
 
     def close(self) -> None:
         self._uploader.close()

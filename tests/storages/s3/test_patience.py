@@ -223,3 +223,14 @@ def test_a_clock_that_is_off_is_not_blamed_on_a_policy_h75(
         with pytest.raises(CredentialsError, match="behind the storage's") as caught:
             attempt()
         assert caught.value.hint == "set the clock of this machine"
+
+
+def test_the_storage_tells_the_time_of_its_last_answer_h75(
+    proxy: S3Proxy, storage: S3Storage
+) -> None:
+    proxy.rules.append(lambda _: dated(timedelta(hours=3)))
+    storage.stat("k")
+    told = storage.now(writing=False)
+    assert told is not None
+    ahead = told - datetime.now(UTC)
+    assert abs(ahead - timedelta(hours=3)) < timedelta(minutes=1)
