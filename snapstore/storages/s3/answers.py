@@ -189,13 +189,16 @@ def _entries(entries: Sequence[_Answer], required: Sequence[str]) -> str | None:
 
 _Judge = Callable[[_Answer, _Parameters, Mapping[str, str]], str | None]
 
+_REMOVED: Final = (200, 204)
+"""S3 says 204; some servers that speak its protocol say 200."""
+
 _NO_RULE: Final[tuple[Sequence[int], Sequence[str], _Judge | None]] = ((200, 204, 206), (), None)
 
 _RULES: Final[Mapping[str, tuple[Sequence[int], Sequence[str], _Judge | None]]] = {
-    "AbortMultipartUpload": ((204,), (), None),
+    "AbortMultipartUpload": (_REMOVED, (), None),
     "CompleteMultipartUpload": ((200,), ("ETag",), _created),
     "CreateMultipartUpload": ((200,), ("UploadId",), _created),
-    "DeleteObject": ((204,), (), None),
+    "DeleteObject": (_REMOVED, (), None),
     "GetObject": ((200, 206), ("ContentLength", "ETag"), _object),
     "HeadObject": ((200,), ("ContentLength", "ETag", "LastModified"), _object),
     "ListMultipartUploads": ((200,), ("IsTruncated",), _uploads),

@@ -2,6 +2,7 @@
 
 from datetime import UTC, datetime
 
+import msgspec
 import pytest
 
 from snapstore.errors import CredentialsError, StorageError, StorageUnfitError
@@ -12,7 +13,7 @@ from snapstore.storages.s3 import S3Storage
 from snapstore.testing.storage_contract import patterned, sha256_of
 from tests.storages.s3.conftest import MIB, OpenS3
 from tests.support.moto import keep_versions, make_bucket
-from tests.support.s3_proxy import Reply, Request, Rule, S3Proxy, first, s3_error
+from tests.support.s3_proxy import Change, Reply, Request, Rule, S3Proxy, first, s3_error
 
 pytestmark = pytest.mark.slow
 
@@ -35,6 +36,13 @@ def on_bulk_delete(reply: Reply) -> Rule:
 
 def on_conditional_put(reply: Reply) -> Rule:
     return lambda request: reply if "if-none-match" in request.headers else None
+
+
+def on_removal(request: Request) -> Change | None:
+    """Let the server do it, and say 200."""
+    if request.method != "DELETE":
+        return None
+    return lambda reply: msgspec.structs.replace(reply, status=200)
 
 
 def told(storage: S3Storage) -> list[str]:
@@ -62,6 +70,24 @@ def test_a_server_without_bulk_delete_gets_a_request_for_each_object_h36(
         proxy.requests.clear()
         storage.delete(["gone"])
         assert not proxy.seen("POST")
+
+
+def test_a_server_may_say_200_to_what_is_removed(proxy: S3Proxy, open_s3: OpenS3) -> None:
+    storage = open_s3(max_attempts=1, multipart_threshold=5 * MIB)
+    storage.put("a", b"x")
+    content = patterned(6 * MIB)
+    proxy.rules.append(on_bulk_delete(s3_error(501, "NotImplemented")))
+    proxy.rules.append(on_removal)
+    proxy.rules.append(lambda request: s3_error(403, "AccessDenied") if request.part == 2 else None)
+
+    storage.delete(["a"])
+    with pytest.raises(CredentialsError) as caught:
+        storage.put_file("b", BytesSource(content), sha256=sha256_of(content))
+
+    assert [request.query.keys() for request in proxy.seen("DELETE")] == [set(), {"uploadId"}]
+    assert not hasattr(caught.value, "__notes__")
+    assert list(storage.list("")) == []
+    assert list(storage.unfinished_uploads()) == []
 
 
 def test_a_deletion_that_a_server_does_not_speak_of_is_made_sure_of_h09(
