@@ -374,6 +374,25 @@ def test_h14_a_plain_file_in_the_place_of_a_store_is_not_passed_over(
         pass
 
 
+@pytest.mark.parametrize("kind", ["file", "fifo", "link"])
+def test_h14_what_is_no_folder_in_the_place_of_a_task_is_not_passed_over(
+    layout: KafkaStreamsLayout, tmp_path: Path, kind: str
+) -> None:
+    store(tmp_path / "app" / "0_0", "counts")
+    place = tmp_path / "app" / "0_1"
+    if kind == "file":
+        place.touch()
+    elif kind == "fifo":
+        os.mkfifo(place)
+    else:
+        place.symlink_to(tmp_path / "not mounted")
+    discovery = layout.discover(tmp_path)
+    assert named(discovery.locations) == ["app/0_0/counts"]
+    (unread,) = discovery.unread
+    assert unread.store.task == "0_1"
+    assert f"{place} is no folder" in unread.error.message
+
+
 def test_h14_other_plain_files_and_folders_that_are_no_tasks_are_named(
     layout: KafkaStreamsLayout, tmp_path: Path
 ) -> None:

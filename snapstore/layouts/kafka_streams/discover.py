@@ -65,6 +65,8 @@ class Sight:
             try:
                 self.notes += strange_folders(directory)
                 self.tasks += ((name, task, path) for task, path in tasks_of(directory))
+                for task, path in _no_folders(directory):
+                    self.miss(StoreId(name, task, ""), path, _no_folder(path))
             except CaptureError as error:
                 self.miss(StoreId(name, "", ""), directory, error)
 
@@ -160,6 +162,21 @@ def strange_folders(application_dir: Path) -> list[str]:
     for _, topology in topologies:
         strange += (path for name, path in _folders(topology) if not is_task(name))
     return [f"{path}: no task has such a name: left out" for path in sorted(strange)]
+
+
+def _no_folders(application_dir: Path) -> Iterator[tuple[str, Path]]:
+    """Yield what has the name of a task and is no folder: a link to a disk that is not mounted."""
+    for entry in list_dir(application_dir):
+        if (is_task(entry.name) or entry.name == GLOBAL) and not is_folder(entry):
+            yield entry.name, application_dir / entry.name
+
+
+def _no_folder(path: Path) -> CaptureError:
+    return CaptureError(
+        f"{path} is no folder, and no link to one: the application cannot start the task",
+        hint="mount what the link points to, or remove what has the name",
+        path=str(path),
+    )
 
 
 def _is_plain_name(name: str) -> bool:
