@@ -291,6 +291,17 @@ def test_an_address_with_a_secret_is_refused_and_the_secret_not_told_h21(
     assert error.facts["key"]
 
 
+def test_the_query_of_a_url_is_not_shown_h27(tmp_path: Path) -> None:
+    key = "kafka.properties.sasl.oauthbearer.token.endpoint.url"
+    url = "https://host/token?client_secret=hunter2"
+    config = load(
+        tmp_path, f"kafka: {{properties: {{{key.partition('properties.')[2]}: '{url}'}}}}"
+    )
+    shown = {setting.key: setting.value for setting in settings(config)}
+    assert shown[key] == f"https://host/token?{HIDDEN}"
+    assert "client_secret=hunter2" in secret_values(config)
+
+
 def test_a_user_name_and_a_key_id_may_come_from_the_environment(tmp_path: Path) -> None:
     text = "kafka: {properties: {sasl.username: '${API_KEY}', sasl.password: '${API_SECRET}'}}"
     config = load(tmp_path, text, {"API_KEY": "k", "API_SECRET": "s"})

@@ -43,6 +43,7 @@ _ADDRESSES: Final = frozenset(
     }
 )
 _USERINFO: Final = re.compile(r"(?<=://)[^/@\s]+@")
+_QUERY: Final = re.compile(r"(?<=://)([^\s?]*\?)(\S+)")
 _SHORTEST_UNKNOWN: Final = 8
 
 
@@ -83,3 +84,13 @@ def userinfo(text: str) -> list[str]:
 def without_userinfo(text: str) -> str:
     """Return the text with ``user:password@`` taken out of every URL in it."""
     return _USERINFO.sub(f"{HIDDEN}@", text)
+
+
+def queries(text: str) -> list[str]:
+    """Return what follows the ``?`` of the URLs in a text, where it is long enough for a secret."""
+    return [query for _, query in _QUERY.findall(text) if len(query) >= _SHORTEST_UNKNOWN]
+
+
+def without_queries(text: str) -> str:
+    """Return the text with what follows the ``?`` taken out of every URL in it."""
+    return _QUERY.sub(rf"\1{HIDDEN}", text)

@@ -6,7 +6,15 @@ from datetime import timedelta
 import msgspec
 
 from snapstore.config.schema import Config
-from snapstore.config.secrets import HIDDEN, is_hidden, is_secret, userinfo, without_userinfo
+from snapstore.config.secrets import (
+    HIDDEN,
+    is_hidden,
+    is_secret,
+    queries,
+    userinfo,
+    without_queries,
+    without_userinfo,
+)
 from snapstore.model.units import spell_duration
 
 
@@ -33,7 +41,7 @@ def secret_values(config: Config) -> list[str]:
         if isinstance(value, str) and value:
             if is_secret(key, value):
                 found.append(value)
-            found += userinfo(value)
+            found += userinfo(value) + queries(value)
     return found
 
 
@@ -47,7 +55,7 @@ def shown(key: str, value: object) -> str | int | float | bool | None:
         return value
     if isinstance(value, timedelta):
         return spell_duration(value)
-    return without_userinfo(str(value))
+    return without_queries(without_userinfo(str(value)))
 
 
 def _flat(values: Mapping[str, object], prefix: str) -> Iterator[tuple[str, object]]:
