@@ -134,7 +134,9 @@ class Catalog:
             )
             raise AmbiguousRefError(
                 f"{reference.text!r} fits several: {', '.join(names)}",
-                hint="write more of the id, or application/task/store",
+                hint="write more of the id, or application/task/store"
+                if len({item.id for item in found}) > 1
+                else "a snapshot has one entry, the others are forged: snapstore repair",
                 ref=reference.text,
                 candidates=names,
             )

@@ -189,6 +189,18 @@ def test_an_id_that_fits_two_snapshots_names_both(repository: Repository) -> Non
     assert find(repository, twin).id == twin
 
 
+def test_an_id_with_a_forged_entry_beside_its_own_is_told_as_that_h23(
+    repository: Repository, tmp_path: Path
+) -> None:
+    listed = publish(repository, describe())
+    forged = msgspec.structs.replace(listed, captured_at=listed.captured_at + timedelta(days=3650))
+    LocalStorage(tmp_path.as_uri()).put(keys.entry(forged), b"{}")
+    with pytest.raises(AmbiguousRefError) as caught:
+        find(repository, listed.id)
+    assert caught.value.hint is not None
+    assert "snapstore repair" in caught.value.hint
+
+
 def test_an_offset_of_a_store_with_several_partitions_needs_its_partition(
     repository: Repository,
 ) -> None:
