@@ -215,6 +215,7 @@ def test_a_running_application_is_rolled_forward_otherwise(
 
 def test_files_that_may_hold_aborted_writes_are_never_rolled_forward(logged: LoggedStore) -> None:
     logged.write(numbered(20_000))
+    logged.abort([Written(b"never committed", b"x")])
     keep_files(logged, 9, status=1, more={b"never committed": b"x"})
     with holding_locks([logged.state_dir / APPLICATION / ".lock"]):
         outcome = take(logged, None, disk=True)
