@@ -84,6 +84,7 @@ def test_a_full_cache_disk_costs_no_more_than_a_note_h59(
     cli: Cli, tmp_path: Path, state_dir: Path, url: str
 ) -> None:
     with small_disk(tmp_path / "disk", 8 << 20) as disk:
+        disk.chmod(0o700)
         fill(disk)
         env = {"SNAPSTORE_CACHE_DIR": str(disk / "cache")}
         # Hashes are kept of tables that have settled.

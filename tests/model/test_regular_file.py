@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from snapstore.errors import CaptureError, SourceDamagedError, StorageError
+from snapstore.errors import CaptureError, SourceDamagedError, UnsafePathError
 from snapstore.layouts.plain import SIDE_FILE, PlainLayout
 from snapstore.model.regular_file import NotRegularError, read_regular, read_source
 from snapstore.storages.local import LocalStorage
@@ -79,5 +79,5 @@ def test_a_pipe_in_the_place_of_a_plain_store_s_side_file_is_refused(tmp_path: P
 
 def test_a_pipe_in_the_place_of_an_object_is_refused(tmp_path: Path) -> None:
     os.mkfifo(tmp_path / "object")
-    with pytest.raises(StorageError, match="regular"):
+    with pytest.raises(UnsafePathError, match="regular"):
         LocalStorage(str(tmp_path)).get("object", limit_bytes=9)

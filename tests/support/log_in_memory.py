@@ -13,9 +13,11 @@ import msgspec
 from snapstore.errors import ChangelogGoneError, ChangelogTruncatedError, LogDivergedError
 from snapstore.model.changelog import ChangelogRecord, PartitionState, TailReport, mark
 from snapstore.model.identity import ChangelogPartition
+from snapstore.model.repository_url import url_scheme
 from snapstore.model.snapshot import RecordMark
-from snapstore.ports import Changelog
+from snapstore.ports import Changelog, ObjectStorage
 from snapstore.registry import Registry
+from snapstore.storages.local import LocalStorage
 from snapstore.testing.changelog_contract import Written
 
 _BATCH = 1000
@@ -63,6 +65,17 @@ class LogRegistry(Registry):
     def changelog(self, bootstrap: str, properties: Mapping[str, object]) -> Changelog:
         del bootstrap, properties
         return self._log
+
+    def storage(self, url: str, options: Mapping[str, object]) -> ObjectStorage:
+        return TimelessStorage(url) if url_scheme(url) == "file" else super().storage(url, options)
+
+
+class TimelessStorage(LocalStorage):
+    """A folder that does not tell the time, for tests that let their own go by."""
+
+    def now(self, *, writing: bool) -> datetime | None:
+        del writing
+        return None
 
 
 class LogInMemory:
